@@ -1,0 +1,1 @@
+//! Scenarios that any laneway backend must pass.

@@ -1,0 +1,1 @@
+//! The device-runtime trait and the phases of a native run.

@@ -1,0 +1,1 @@
+//! Engine and lanes behind one `step`.

@@ -1,0 +1,1 @@
+//! One mailbox frame through [`Words`]: typed access to its words, publish, snapshot.

@@ -1,0 +1,1 @@
+//! Values above the bytes: tensor views and overlap, argument lists, callable identity, slot pool and replay filter.

@@ -1,0 +1,1 @@
+//! Processes, shared memory, waiting and the Worker that drives laneway-core on Linux.

@@ -1,0 +1,1 @@
+//! A device model behind the device-runtime trait of laneway-core.
