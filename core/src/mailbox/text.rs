@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_on_a_character_boundary() {
         let mut text = Text::<7>::new();
-        write!(text, "abc{}", "dé€").unwrap();
+        write!(text, "abc{}é€", 'd').unwrap();
         assert_eq!(text.as_str(), "abcdé");
         assert!(text.is_cut());
         text.push_str("x");

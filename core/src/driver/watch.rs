@@ -1,0 +1,33 @@
+//! What a driver asks of its surroundings, and what it tells them.
+
+use crate::ids::EndpointIndex;
+use crate::time::Instant;
+
+/// How the driver wakes a child that sleeps.
+pub trait Doorbells {
+    /// Wakes the child of `endpoint` in the kernel. Called after the publish, after a full fence, and only if the child had
+    /// announced that it sleeps; its announcement is already taken back, so a second call means that it slept again.
+    fn ring(&mut self, endpoint: EndpointIndex);
+}
+
+/// What one round of [`Driver::step`](super::Driver::step) came to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Step {
+    /// Whether anything changed; another round may find more to do.
+    pub progressed: bool,
+    /// When [`Driver::step`](super::Driver::step) must be called again even if no word changes: the timeout of a control, the
+    /// end of a poisoned child's grace.
+    pub deadline: Option<Instant>,
+}
+
+/// A word that the next event of a busy endpoint will change, and what it held when the driver last looked. It can be
+/// watched without the lock around the driver; only when it differs is the lock worth taking.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Watch {
+    /// Whose mailbox.
+    pub endpoint: EndpointIndex,
+    /// Byte offset of the `i32` word in the mailbox region.
+    pub at: usize,
+    /// The value last seen there.
+    pub seen: i32,
+}

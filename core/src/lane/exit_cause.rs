@@ -1,0 +1,105 @@
+//! How a child ended.
+
+use core::fmt;
+
+/// What the owner of a pid saw when it reaped it (P-16), or that there was nothing to reap (L-25).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ExitCause {
+    /// The process exited by itself.
+    Exited {
+        /// Process id.
+        pid: i32,
+        /// Exit status, 0–255.
+        status: i32,
+    },
+    /// A signal ended the process.
+    Signalled {
+        /// Process id.
+        pid: i32,
+        /// Signal number.
+        signal: i32,
+        /// Whether nobody in this tree sent that signal: an unexpected SIGKILL is most likely the kernel's out-of-memory
+        /// killer (P-33).
+        unexpected: bool,
+    },
+    /// The process is gone but somebody else reaped it: status and signal are lost.
+    Vanished {
+        /// Process id.
+        pid: i32,
+    },
+    /// The child was a thread of this process and returned.
+    ThreadEnded,
+}
+
+impl ExitCause {
+    /// Whether the child left in order.
+    #[must_use]
+    pub const fn is_orderly(self) -> bool {
+        matches!(self, Self::Exited { status: 0, .. } | Self::ThreadEnded)
+    }
+}
+
+const SIGKILL: i32 = 9;
+
+impl fmt::Display for ExitCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exited { pid, status } => write!(f, "process {pid} exited with status {status}"),
+            Self::Signalled { pid, signal, unexpected } => {
+                write!(f, "process {pid} was killed by signal {signal}")?;
+                if let Some(name) = signal_name(signal) {
+                    write!(f, " ({name})")?;
+                }
+                if unexpected && signal == SIGKILL {
+                    f.write_str(", which nobody in this tree sent: likely out of memory, see the kernel log and the memory limits")?;
+                }
+                Ok(())
+            }
+            Self::Vanished { pid } => {
+                write!(f, "process {pid} is gone and was reaped by somebody else, so its exit status is not known")
+            }
+            Self::ThreadEnded => f.write_str("the thread that served this mailbox ended"),
+        }
+    }
+}
+
+/// Names of the signals that end processes, with the numbers that x86-64 and Arm Linux share.
+const fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        SIGKILL => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        29 => "SIGIO",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    /// P-33, L-25
+    #[test]
+    fn each_cause_says_pid_and_what_happened() {
+        assert_eq!(format!("{}", ExitCause::Exited { pid: 7, status: 3 }), "process 7 exited with status 3");
+        let killed = ExitCause::Signalled { pid: 7, signal: 9, unexpected: false };
+        assert_eq!(format!("{killed}"), "process 7 was killed by signal 9 (SIGKILL)");
+        let oom = ExitCause::Signalled { pid: 7, signal: 9, unexpected: true };
+        assert!(format!("{oom}").contains("likely out of memory"));
+        assert!(format!("{}", ExitCause::Vanished { pid: 7 }).contains("process 7 is gone"));
+    }
+}
