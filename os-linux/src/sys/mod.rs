@@ -1,0 +1,29 @@
+//! The operating system, one concern a module. All system calls of this crate and nearly all of its `unsafe` live here.
+//!
+//! | concern | modules |
+//! | --- | --- |
+//! | memory | [`region`], [`page`], [`words`] |
+//! | what children must not keep | [`inventory`] |
+//! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`] |
+//! | who is gone | [`lifeline`], [`subtree`] |
+//! | waiting | [`eventfd`], [`epoll`], [`spin`], [`clock`] |
+//! | the machine | [`limits`], [`threads`] |
+
+pub mod child;
+pub mod clock;
+pub mod epoll;
+pub mod eventfd;
+pub mod exit;
+pub mod fork;
+pub mod group;
+pub mod inventory;
+pub mod lifeline;
+pub mod limits;
+pub mod page;
+pub mod pidfd;
+pub mod region;
+pub mod signals;
+pub mod spin;
+pub mod subtree;
+pub mod threads;
+pub mod words;

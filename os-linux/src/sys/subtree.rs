@@ -1,0 +1,74 @@
+//! The subtree pipe: it hangs up when a child and everything that it ever forked are gone (L-27).
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::time::Timespec;
+
+use super::inventory::Descriptor;
+use crate::Error;
+
+/// Both ends, before the fork.
+#[derive(Debug)]
+pub struct SubtreePipe {
+    read: Descriptor,
+    write: Descriptor,
+}
+
+impl SubtreePipe {
+    /// A pipe for one child.
+    ///
+    /// # Errors
+    /// [`Error::System`] where no descriptor is free.
+    pub fn new() -> Result<Self, Error> {
+        Descriptor::open_pair(|| rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK))
+            .map(|(read, write)| Self { read, write })
+            .map_err(|errno| Error::system("pipe2", "making a subtree pipe", errno))
+    }
+
+    /// What the parent keeps. Closes its copy of the other end.
+    #[must_use]
+    pub fn into_parent(self) -> SubtreeWatch {
+        SubtreeWatch { read: self.read }
+    }
+
+    /// In the child: holds the other end for the rest of its life and of all its descendants' lives, whoever forks them.
+    /// A program that one of them executes does not count: it has none of the shared memory any more.
+    pub fn join(self) {
+        self.write.keep_for_life();
+    }
+
+    /// The descriptor that the child is given.
+    #[must_use]
+    pub fn child_fd(&self) -> RawFd {
+        self.write.as_raw_fd()
+    }
+}
+
+/// The parent's end. Readable, with a hang-up, once the subtree is gone.
+#[derive(Debug)]
+pub struct SubtreeWatch {
+    read: Descriptor,
+}
+
+impl SubtreeWatch {
+    /// Whether nobody of the subtree is left. One system call that never blocks.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let mut look = [PollFd::new(&self.read, PollFlags::IN)];
+        loop {
+            match rustix::event::poll(&mut look, Some(&Timespec::default())) {
+                Err(Errno::INTR) => {}
+                answer => return answer.is_ok() && look[0].revents().contains(PollFlags::HUP),
+            }
+        }
+    }
+}
+
+impl AsFd for SubtreeWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}

@@ -1,0 +1,194 @@
+//! Threads and forks (P-2): which threads are this library's, where they may be during a fork, and how many others exist.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::thread::gettid;
+
+use crate::Error;
+
+static GATE: Mutex<Gate> = Mutex::new(Gate { inside: 0, forking: false, threads: BTreeSet::new() });
+static CHANGED: Condvar = Condvar::new();
+
+struct Gate {
+    /// Threads of this library that may hold a lock now.
+    inside: usize,
+    /// A fork waits for them and lets no more in.
+    forking: bool,
+    /// Thread ids of this library.
+    threads: BTreeSet<i32>,
+}
+
+fn gate() -> MutexGuard<'static, Gate> {
+    GATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread of this library, or a step of one, that may hold locks: while this exists no fork happens.
+#[derive(Debug)]
+struct Inside(());
+
+impl Inside {
+    fn enter() -> Self {
+        let mut gate = gate();
+        while gate.forking {
+            gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        gate.inside += 1;
+        Self(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        gate().inside -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// Held across a fork: every thread of this library is parked, and stays so until this is dropped.
+pub(super) struct ClosedGate(MutexGuard<'static, Gate>);
+
+/// Waits until every thread of this library is parked.
+pub(super) fn close_gate() -> ClosedGate {
+    let mut gate = gate();
+    while gate.forking {
+        gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+    }
+    gate.forking = true;
+    while gate.inside > 0 {
+        gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+    }
+    // The lock itself stays held, so that the child finds it held by the thread that it consists of.
+    ClosedGate(gate)
+}
+
+impl ClosedGate {
+    /// In the child: none of the threads came along.
+    pub(super) fn forget_threads(mut self) {
+        self.0.threads.clear();
+    }
+}
+
+impl Drop for ClosedGate {
+    fn drop(&mut self) {
+        self.0.forking = false;
+        CHANGED.notify_all();
+    }
+}
+
+/// What a thread of this library runs with.
+#[derive(Debug)]
+pub struct Park(Option<Inside>);
+
+impl Park {
+    /// Runs `sleep` where a fork may find this thread: it must hold no lock and take none, and it must not allocate.
+    pub fn outside<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
+        self.0 = None;
+        let slept = sleep();
+        self.0 = Some(Inside::enter());
+        slept
+    }
+}
+
+/// A running thread of this library.
+#[derive(Debug)]
+pub struct LibraryThread<T> {
+    handle: JoinHandle<Ended<T>>,
+}
+
+/// A thread that has ended still counts as inside until it was joined: it frees its memory and runs destructors.
+struct Ended<T> {
+    result: thread::Result<T>,
+    _inside: Option<Inside>,
+}
+
+impl<T: Send + 'static> LibraryThread<T> {
+    /// Starts a thread that counts as this library's. It blocks all signals: they are the host's business (P-18).
+    ///
+    /// # Errors
+    /// [`Error::System`] where no thread can be started.
+    pub fn spawn(name: &str, body: impl FnOnce(&mut Park) -> T + Send + 'static) -> Result<Self, Error> {
+        // Taken here: no fork may fall between the birth of the thread and its first step.
+        let inside = Inside::enter();
+        let saved = super::signals::block_all();
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let id = gettid().as_raw_nonzero().get();
+            gate().threads.insert(id);
+            let mut park = Park(Some(inside));
+            let result = catch_unwind(AssertUnwindSafe(|| body(&mut park)));
+            gate().threads.remove(&id);
+            Ended { result, _inside: park.0 }
+        });
+        saved.restore();
+        spawned.map(|handle| Self { handle }).map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
+            Error::advised("pthread_create", format!("starting thread {name}"), errno, "check ulimit -u")
+        })
+    }
+
+    /// Waits for its end and returns what its body returned; a panic goes on here.
+    pub fn join(self) -> T {
+        match self.handle.join() {
+            Ok(Ended { result: Ok(value), .. }) => value,
+            Ok(Ended { result: Err(panic), .. }) | Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Whether it has ended, so that joining it does not block.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+/// Threads of this process that are neither the caller nor this library's.
+///
+/// A thread that was joined a moment ago may still be leaving the kernel, so a count above zero is taken again for a few
+/// milliseconds before it is believed.
+///
+/// # Errors
+/// [`Error::System`] if /proc is not mounted.
+pub fn foreign_threads() -> Result<usize, Error> {
+    let mut count = count_once()?;
+    for _ in 0..20 {
+        if count == 0 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+        count = count_once()?;
+    }
+    Ok(count)
+}
+
+fn count_once() -> Result<usize, Error> {
+    let failed = |error: io::Error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::advised("readdir", "counting threads in /proc/self/task", errno, "mount /proc")
+    };
+    let own = gettid().as_raw_nonzero().get();
+    // Held over the listing: no thread of this library comes or goes meanwhile.
+    let gate = gate();
+    let mut count = 0;
+    for entry in fs::read_dir("/proc/self/task").map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let id = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let ours = id.is_some_and(|id| id == own || gate.threads.contains(&id));
+        if !ours && is_running(&entry.path().join("stat")) {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// False for a thread that has ended: a main thread that left before the others stays listed as a zombie.
+fn is_running(stat: &std::path::Path) -> bool {
+    let Ok(stat) = fs::read_to_string(stat) else { return false };
+    // The name in parentheses may hold anything; the state follows the last one.
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X') | None)
+}

@@ -1,0 +1,208 @@
+//! [`Words`] over mapped memory.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering, fence};
+
+use laneway_core::mailbox::Words;
+
+use super::region::Region;
+
+/// Word access to a mapped region: a pointer and a length, copied freely.
+///
+/// Every access is an atomic one, so nothing that another process writes can make it undefined, and every offset is
+/// compared with the region: one that is misaligned or outside is a bug of this process and panics. Where the offset is
+/// a constant the comparison is one predicted branch.
+#[derive(Clone, Copy, Debug)]
+pub struct MappedWords {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: all access is atomic; the mapping is tied to no thread.
+unsafe impl Send for MappedWords {}
+// SAFETY: as above.
+unsafe impl Sync for MappedWords {}
+
+impl MappedWords {
+    /// The words of a whole region.
+    ///
+    /// # Safety
+    /// The region stays mapped for as long as this value or a copy of it is used.
+    #[must_use]
+    pub unsafe fn new(region: &Region) -> Self {
+        Self { base: region.base(), len: region.len() }
+    }
+
+    /// The words of `len` bytes from `base` on.
+    ///
+    /// # Safety
+    /// The bytes are mapped readable and writable for as long as this value or a copy of it is used, `base` is aligned to
+    /// 8, and nothing but atomics touches them while it is.
+    #[must_use]
+    pub unsafe fn from_raw(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len }
+    }
+
+    /// Bytes that can be reached.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no byte can be reached.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn at(&self, at: usize, bytes: usize, align: usize) -> *mut u8 {
+        if at > self.len || bytes > self.len - at || !at.is_multiple_of(align) {
+            refuse(at, bytes, self.len);
+        }
+        // SAFETY: `at` was just compared with the length of the mapping.
+        unsafe { self.base.as_ptr().add(at) }
+    }
+
+    #[inline]
+    fn half(&self, at: usize) -> &AtomicI32 {
+        let word = self.at(at, 4, 4);
+        // SAFETY: four mapped, aligned bytes, reached by atomics alone; whoever made `self` promised that they stay mapped.
+        unsafe { AtomicI32::from_ptr(word.cast()) }
+    }
+
+    #[inline]
+    fn whole(&self, at: usize) -> &AtomicU64 {
+        let word = self.at(at, 8, 8);
+        // SAFETY: eight mapped, aligned bytes, reached by atomics alone; whoever made `self` promised that they stay mapped.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
+    }
+
+    /// The words from `at` on, for one copy: checked once.
+    #[inline]
+    fn run(&self, at: usize, bytes: usize) -> &[AtomicU64] {
+        let first = self.at(at, bytes, 8);
+        // SAFETY: `bytes` mapped bytes, aligned, reached by atomics alone; an atomic may be changed behind a shared slice.
+        unsafe { std::slice::from_raw_parts(first.cast(), bytes / 8) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(at: usize, bytes: usize, len: usize) -> ! {
+    panic!("no aligned word of {bytes} bytes at offset {at} in a region of {len} bytes")
+}
+
+impl Words for MappedWords {
+    #[inline]
+    fn load(&self, at: usize) -> i32 {
+        self.half(at).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn load_relaxed(&self, at: usize) -> i32 {
+        self.half(at).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, at: usize, value: i32) {
+        self.half(at).store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn store_relaxed(&self, at: usize, value: i32) {
+        self.half(at).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn compare_exchange(&self, at: usize, expected: i32, new: i32) -> Result<(), i32> {
+        self.half(at).compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+    }
+
+    #[inline]
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn read(&self, at: usize) -> u64 {
+        self.whole(at).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn write(&self, at: usize, value: u64) {
+        self.whole(at).store(value, Ordering::Relaxed);
+    }
+
+    fn copy_in(&self, at: usize, from: &[u8]) {
+        let (words, rest) = from.as_chunks::<8>();
+        assert!(rest.is_empty(), "payload is copied in whole words of 8 bytes, not {} bytes", from.len());
+        for (word, bytes) in self.run(at, from.len()).iter().zip(words) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        }
+    }
+
+    fn copy_out(&self, at: usize, into: &mut [u8]) {
+        let len = into.len();
+        let (words, rest) = into.as_chunks_mut::<8>();
+        assert!(rest.is_empty(), "payload is copied in whole words of 8 bytes, not {len} bytes");
+        for (word, bytes) in self.run(at, len).iter().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::region::Sharing;
+    use std::panic::catch_unwind;
+
+    fn with_words(test: impl FnOnce(MappedWords)) {
+        let region = Region::new("words", 4096, Sharing::Given).unwrap();
+        // SAFETY: `test` is done with the words before the region is dropped.
+        test(unsafe { MappedWords::new(&region) });
+    }
+
+    /// W-8
+    #[test]
+    fn halves_and_wholes_lie_where_the_bytes_say() {
+        with_words(|words| {
+            words.store(64, -2);
+            words.store_relaxed(68, 7);
+            assert_eq!(words.read(64).to_le_bytes(), [0xfe, 0xff, 0xff, 0xff, 7, 0, 0, 0]);
+            assert_eq!(words.compare_exchange(68, 8, 1), Err(7));
+            assert_eq!(words.compare_exchange(68, 7, 1), Ok(()));
+            assert_eq!((words.load(68), words.load_relaxed(64)), (1, -2));
+        });
+    }
+
+    /// W-8
+    #[test]
+    fn copies_round_trip_up_to_the_last_byte() {
+        with_words(|words| {
+            let bytes: Vec<u8> = (0..64).collect();
+            words.copy_in(4096 - 64, &bytes);
+            let mut back = [0; 64];
+            words.copy_out(4096 - 64, &mut back);
+            assert_eq!(&back[..], bytes);
+        });
+    }
+
+    /// W-8
+    #[test]
+    fn an_offset_outside_or_misaligned_never_reaches_memory() {
+        with_words(|words| {
+            for at in [1, 4094, 4096, usize::MAX - 3, usize::MAX] {
+                assert!(catch_unwind(|| words.load(at)).is_err(), "{at}");
+                assert!(catch_unwind(|| words.store(at, 1)).is_err(), "{at}");
+            }
+            for at in [4, 4092, 4096, usize::MAX - 7] {
+                assert!(catch_unwind(|| words.read(at)).is_err(), "{at}");
+                assert!(catch_unwind(|| words.copy_in(at, &[0; 8])).is_err(), "{at}");
+            }
+            assert!(catch_unwind(|| words.copy_out(4088, &mut [0; 16])).is_err());
+        });
+    }
+}
