@@ -1,1 +1,2 @@
+//! The system floor, with real processes.
 fn main() {}

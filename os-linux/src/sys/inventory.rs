@@ -88,6 +88,18 @@ impl Drop for Descriptor {
     }
 }
 
+/// Forgets, in a child, everything but what it was given, and returns what is to be closed and what is to be unmapped, as
+/// `(start, length)`.
+pub(crate) fn disown(keep_descriptors: &[RawFd], keep_mappings: &[usize]) -> (Vec<RawFd>, Vec<(usize, usize)>) {
+    let mut inventory = lock();
+    let (keep, close) = inventory.descriptors.iter().partition::<BTreeSet<_>, _>(|fd| keep_descriptors.contains(fd));
+    inventory.descriptors = keep;
+    let (keep, unmap) =
+        inventory.mappings.iter().partition::<BTreeMap<_, _>, _>(|(start, _)| keep_mappings.contains(start));
+    inventory.mappings = keep;
+    (close.into_iter().collect(), unmap.into_iter().collect())
+}
+
 /// How many descriptors of this library are open in this process.
 #[must_use]
 pub fn open_descriptors() -> usize {

@@ -28,6 +28,14 @@ pub enum AtHangUp {
 }
 
 impl AtHangUp {
+    /// What a child of this manner keeps blocked.
+    pub(crate) fn blocked(self) -> Option<c_int> {
+        match self {
+            Self::Die => None,
+            Self::Look => Some(self.signal()),
+        }
+    }
+
     /// The signal that the kernel sends when the pipe hangs up. The default action of either ends the process.
     fn signal(self) -> c_int {
         match self {
@@ -66,6 +74,12 @@ impl LifelinePipe {
     #[must_use]
     pub fn into_child(self) -> Lifeline {
         Lifeline { read: self.read, at_hang_up: None }
+    }
+
+    /// The parent's end in a test where both ends live in one process.
+    #[cfg(test)]
+    pub(super) fn another_hold(&self) -> std::os::fd::OwnedFd {
+        rustix::io::dup(&self.write).unwrap()
     }
 
     /// The descriptor that the child is given.
@@ -157,7 +171,7 @@ mod tests {
     #[test]
     fn the_line_is_cut_only_when_the_last_holder_lets_go() {
         let pipe = LifelinePipe::new().unwrap();
-        let copy = rustix::io::dup(&pipe.write).unwrap();
+        let copy = pipe.another_hold();
         let child = pipe.into_child();
         assert!(!child.is_cut());
         drop(copy);

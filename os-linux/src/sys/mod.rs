@@ -6,11 +6,13 @@
 //! | what children must not keep | [`inventory`] |
 //! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`] |
 //! | who is gone | [`lifeline`], [`subtree`] |
-//! | waiting | [`eventfd`], [`epoll`], [`spin`], [`clock`] |
-//! | the machine | [`limits`], [`threads`] |
+//! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
+//! | panics | [`panics`] |
+//! | the machine | [`cpu`], [`limits`], [`threads`] |
 
 pub mod child;
 pub mod clock;
+pub mod cpu;
 pub mod epoll;
 pub mod eventfd;
 pub mod exit;
@@ -20,6 +22,8 @@ pub mod inventory;
 pub mod lifeline;
 pub mod limits;
 pub mod page;
+pub mod panics;
+pub mod park;
 pub mod pidfd;
 pub mod region;
 pub mod signals;

@@ -261,6 +261,17 @@ pub(super) fn seal(fd: &OwnedFd, seals: SealFlags, name: &str) -> Result<(), Err
         .map_err(|errno| Error::system("fcntl(F_ADD_SEALS)", format!("sealing {name}"), errno))
 }
 
+/// Unmaps what a child was not given.
+///
+/// # Safety
+/// The range is a whole mapping that [`inventory`] listed, and this process will not use it.
+pub(crate) unsafe fn unmap_foreign(start: usize, len: usize) {
+    let base = ptr::without_provenance_mut::<libc::c_void>(start);
+    // SAFETY: as promised by the caller.
+    let done = unsafe { rustix::mm::munmap(base, len) };
+    debug_assert_eq!(done, Ok(()), "unmapping a whole mapping");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

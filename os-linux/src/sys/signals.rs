@@ -57,9 +57,9 @@ impl SavedMask {
     }
 }
 
-/// Blocks exactly these signals in the calling thread.
-pub(crate) fn block_only(signals: &[c_int]) {
-    Set::of(signals).apply(libc::SIG_SETMASK);
+/// Blocks exactly this signal, or none, in the calling thread.
+pub(crate) fn block_only(signal: Option<c_int>) {
+    Set::of(signal.as_slice()).apply(libc::SIG_SETMASK);
 }
 
 /// Blocks a signal for the rest of the calling thread.
