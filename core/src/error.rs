@@ -1,6 +1,22 @@
 //! The error of this crate.
 
+use crate::model::ModelError;
+use crate::wire::{TensorFault, WireError};
+
 /// What can go wrong in core. Each floor has its own enum; this is their sum.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {}
+pub enum Error {
+    /// Bytes that are not what they claim to be.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A view, an argument list, a lease or a digest that is not legal.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl From<TensorFault> for Error {
+    fn from(fault: TensorFault) -> Self {
+        Self::Wire(fault.into())
+    }
+}
