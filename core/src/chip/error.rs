@@ -3,8 +3,9 @@
 use core::fmt::{self, Write};
 
 use super::phase::LegalPhases;
-use super::{Call, CallableSlot, ContractFault, DeviceAddress, HostAddress, Phase, RunEpoch};
+use super::{Call, CallableSlot, DeviceAddress, HostAddress, Phase, RunEpoch};
 use crate::ids::PipelineSlot;
+use crate::wire::WireError;
 
 /// The most bytes a [`Reason`] keeps.
 const REASON_BYTES: usize = 96;
@@ -180,7 +181,7 @@ pub enum ChipError {
     },
     /// C-2
     #[error("pipeline contract refused: {0}")]
-    Contract(#[from] ContractFault),
+    Contract(WireError),
     /// The device has no room.
     #[error("out of device memory: {asked} bytes asked, {free} of {total} free, the largest piece is {largest}")]
     OutOfMemory {

@@ -12,10 +12,10 @@ mod platform;
 mod run_table;
 mod runtime;
 
-pub use contract::{Contract, ContractFault};
+pub use contract::Contract;
 pub use error::{ChipError, Reason};
 pub use names::{CallableSlot, DeviceAddress, HostAddress, RunEpoch};
 pub use phase::{Call, Phase, TRANSITIONS, Transition};
 pub use platform::{Capabilities, Platform, RuntimeKind};
 pub use run_table::{Completion, Finalizing, RunTable, RunToken};
-pub use runtime::{DeviceRuntime, Lease, Progress, RunDescriptor};
+pub use runtime::{DeviceRuntime, Progress, RunDescriptor};

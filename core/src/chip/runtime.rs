@@ -1,35 +1,26 @@
 //! What a device runtime must offer (C-6 … C-9).
 
 use super::{CallableSlot, ChipError, Contract, DeviceAddress, HostAddress, RunToken};
-use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
-use crate::wire::{CallConfig, ChipStorageTaskArgs};
+use crate::ids::PipelineSlot;
+use crate::wire::{CallConfig, ChipStorageTaskArgs, DispatchIdentity};
 
-/// The lease under which a run was dispatched.
+/// Which run slot a run uses and what brought it. The runtime adds the epoch (C-7) and, from its contract, the arena bank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Lease {
-    /// The run of the parent.
-    pub run: RunId,
-    /// The generation of its lease.
-    pub generation: Generation,
-    /// The dispatch that brought it.
-    pub dispatch: DispatchId,
-}
-
-/// Which run slot a run uses and under which lease. The runtime adds the epoch (C-7) and, from its contract, the arena
-/// bank.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RunDescriptor {
-    /// The run slot; below the depth of the contract.
-    pub slot: PipelineSlot,
-    /// `None` for a direct run, which holds no lease (C-18).
-    pub lease: Option<Lease>,
+pub enum RunDescriptor {
+    /// A dispatch under a lease, in the slot of the lease.
+    Leased(DispatchIdentity),
+    /// A run without a lease, in a slot that is free (C-18).
+    Direct(PipelineSlot),
 }
 
 impl RunDescriptor {
-    /// A direct run in a slot (C-18).
+    /// The run slot; below the depth of the contract.
     #[must_use]
-    pub const fn direct(slot: PipelineSlot) -> Self {
-        Self { slot, lease: None }
+    pub const fn slot(&self) -> PipelineSlot {
+        match self {
+            Self::Leased(identity) => identity.slot,
+            Self::Direct(slot) => *slot,
+        }
     }
 }
 

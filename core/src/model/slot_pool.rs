@@ -81,7 +81,7 @@ impl SlotPool {
                 Some(last) => last.next().ok_or(ModelError::GenerationExhausted { slot })?,
             };
             *state = Slot::Leased { generation };
-            return Ok(Some(lease(slot, generation)));
+            return Ok(Some(PipelineSlotLease::new(slot, generation)));
         }
         Ok(None)
     }
@@ -129,10 +129,6 @@ impl SlotPool {
         }
         Some((index, generation))
     }
-}
-
-fn lease(slot: PipelineSlot, generation: Generation) -> PipelineSlotLease {
-    PipelineSlotLease { slot_id: slot.index() as u32, reserved: 0, generation: generation.get() }
 }
 
 #[cfg(test)]
