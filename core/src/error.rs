@@ -1,5 +1,6 @@
 //! The error of this crate.
 
+use crate::chip::ChipError;
 use crate::model::ModelError;
 use crate::wire::{TensorFault, WireError};
 
@@ -13,6 +14,9 @@ pub enum Error {
     /// A view, an argument list, a lease or a digest that is not legal.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A device runtime refused or failed.
+    #[error(transparent)]
+    Chip(#[from] ChipError),
 }
 
 impl From<TensorFault> for Error {

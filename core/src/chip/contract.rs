@@ -100,7 +100,7 @@ mod tests {
             |raw| raw.resources[5].kind = 7,
             |raw| raw.resources[0].class = 3,
             |raw| raw.resources[4].bytes_per_copy = 8,
-            |raw| raw.resources[2].kind = 1, // GM_HEAP a second time
+            |raw| raw.resources[2].kind = 1,  // GM_HEAP a second time
             |raw| raw.resources[3].class = 0, // two copies where GM_HEAP has one
         ];
         for (index, change) in changes.into_iter().enumerate() {
