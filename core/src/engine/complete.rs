@@ -1,0 +1,287 @@
+//! Reports from endpoints, and how a task ends (E-20 to E-24).
+
+use crate::ids::{PipelineSlot, TaskSlot};
+
+use super::action::{Outcome, Report, Ticket};
+use super::edge::EdgeKind;
+use super::group::{GroupEvent, MemberState};
+use super::run::FailureKind;
+use super::slot::{Kind, NIL, TaskEvent, TaskState};
+use super::text::TextRef;
+use super::worker::WorkerIndex;
+use super::Engine;
+
+impl Engine {
+    /// The child validated and staged a dispatch. It changes no accounting (L-7).
+    pub fn staged(&mut self, ticket: Ticket) -> Report {
+        if self.is_current(ticket) { Report::Counted } else { Report::Late }
+    }
+
+    /// The dispatch was launched: one acceptance of its run is settled, once per member (E-8, L-18).
+    pub fn accepted(&mut self, ticket: Ticket) -> Report {
+        if !self.is_current(ticket) {
+            return Report::Late;
+        }
+        let slot = &mut self.slots[ticket.slot];
+        let accepted = match slot.kind {
+            Kind::Group { first, .. } => &mut self.members.members[first as usize + ticket.member.index()].accepted,
+            _ => &mut slot.accepted,
+        };
+        if core::mem::replace(accepted, true) {
+            return Report::Late;
+        }
+        let run = slot.run;
+        self.settle_acceptances(run, 1);
+        Report::Counted
+    }
+
+    /// A dispatch ended. Frees its lane, and ends the task when it was the last member (E-24). Process this before
+    /// asking for new actions (E-35).
+    pub fn completed(&mut self, ticket: Ticket, outcome: Outcome<'_>) -> Report {
+        if !self.is_current(ticket) {
+            return Report::Late;
+        }
+        self.accepted(ticket);
+        let Some(worker) = self.target_of(ticket) else { return Report::Late };
+        self.free_lane(worker, ticket);
+        self.end_member(ticket, outcome);
+        self.signals.task_ended = true;
+        Report::Counted
+    }
+
+    /// Whether the dispatch is with its endpoint.
+    pub(super) fn is_current(&self, ticket: Ticket) -> bool {
+        let Some(slot) = self.slots.get(ticket.slot) else { return false };
+        if slot.serial != ticket.serial || slot.state != TaskState::Running {
+            return false;
+        }
+        match slot.kind {
+            Kind::Group { first, .. } => {
+                ticket.member.0 < slot.members
+                    && self.members.members[first as usize + ticket.member.index()].state == MemberState::Running
+            }
+            _ => true,
+        }
+    }
+
+    /// The worker that holds a current dispatch.
+    pub(super) fn target_of(&self, ticket: Ticket) -> Option<WorkerIndex> {
+        let slot = &self.slots[ticket.slot];
+        match slot.kind {
+            Kind::NextLevel(worker) => Some(worker),
+            Kind::Group { first, .. } => Some(self.members.members[first as usize + ticket.member.index()].target),
+            Kind::Sub => Some(slot.runner),
+            Kind::Slab => None,
+        }
+    }
+
+    /// Counts the end of a member; `slot` ends with its last one. The first failure decides.
+    pub(super) fn end_member(&mut self, ticket: Ticket, outcome: Outcome<'_>) {
+        let slot = &mut self.slots[ticket.slot];
+        let run = slot.run;
+        if slot.error.is_none() {
+            slot.error = match outcome {
+                Outcome::Success => None,
+                Outcome::TaskFailure(message) | Outcome::EndpointFailure(message) => Some(self.texts.store(message)),
+                Outcome::Skipped => {
+                    let failure = self.live[run.index()].as_ref().and_then(|live| live.failure);
+                    Some(match failure {
+                        Some(failure) => self.texts.hold(failure.text),
+                        None => self.texts.store("never ran"),
+                    })
+                }
+            };
+        }
+        slot.ended += 1;
+        let last = slot.ended == slot.members;
+        if let Kind::Group { first, .. } = slot.kind {
+            self.members.members[first as usize + ticket.member.index()].state = MemberState::Ended;
+            if !last {
+                return;
+            }
+            self.move_group(ticket.slot, GroupEvent::LastMember);
+        }
+        let failure = self.slots[ticket.slot].error;
+        self.move_task(ticket.slot, if failure.is_some() { TaskEvent::Fail } else { TaskEvent::Succeed });
+        if let Some(text) = failure {
+            self.texts.hold(text);
+            self.fail_run(run, FailureKind::Task, text);
+        }
+        self.slots.mark_finished(ticket.slot);
+        self.end_tasks(ticket.slot);
+        self.consume_unreferenced();
+        self.settle_run(run);
+    }
+
+    /// Moves a task along its machine. An event that the machine refuses would be a fault of this crate.
+    pub(super) fn move_task(&mut self, slot: TaskSlot, event: TaskEvent) {
+        let state = &mut self.slots[slot].state;
+        let next = state.on(event);
+        debug_assert!(next.is_some(), "task {slot} in {state:?} has no transition on {event:?}");
+        *state = next.unwrap_or(*state);
+    }
+
+    pub(super) fn move_group(&mut self, slot: TaskSlot, event: GroupEvent) {
+        let state = &mut self.slots[slot].group;
+        let next = state.on(event);
+        debug_assert!(next.is_some(), "group {slot} in {state:?} has no transition on {event:?}");
+        *state = next.unwrap_or(*state);
+    }
+
+    /// `count` acceptances of a run are no longer owed.
+    pub(super) fn settle_acceptances(&mut self, run: PipelineSlot, count: u32) {
+        if let Some(live) = self.live[run.index()].as_mut() {
+            live.owed -= count;
+            if live.owed == 0 && live.closed {
+                self.signals.run_changed = true;
+            }
+        }
+    }
+
+    /// Fails a task that has not started; the caller has taken it out of its queue. `text` gets one more holder. What
+    /// depends on it is poisoned by the [`end_tasks`](Self::end_tasks) that must follow.
+    pub(super) fn poison(&mut self, slot: TaskSlot, text: TextRef) {
+        self.move_task(slot, TaskEvent::Poison);
+        if let Kind::Group { .. } = self.slots[slot].kind {
+            self.move_group(slot, GroupEvent::GiveUp);
+        }
+        self.slots.mark_finished(slot);
+        self.note_poisoned(slot, text);
+    }
+
+    /// What a task that will never run leaves behind: a message, and no acceptance owed (E-12, T-12).
+    pub(super) fn note_poisoned(&mut self, slot: TaskSlot, text: TextRef) {
+        let text = self.texts.hold(text);
+        let record = &mut self.slots[slot];
+        debug_assert!(record.error.is_none(), "a task that has not run has no message");
+        record.error = Some(text);
+        let (run, owed) = (record.run, u32::from(record.members));
+        self.settle_acceptances(run, owed);
+        self.signals.task_ended = true;
+    }
+
+    /// Carries the end of the tasks that are linked from `first` (each COMPLETED or FAILED) to everything that depends
+    /// on them: consumers become ready or are poisoned in turn. Iterative; the worklist is linked through the records.
+    ///
+    /// A task that failed before its producers ended is *unsettled*: whoever may overwrite what it was to write must
+    /// still come after those producers, so it lets go of them, and of those who wait for it, when the last has ended.
+    pub(super) fn end_tasks(&mut self, first: TaskSlot) {
+        let mut work = first.0;
+        while work != NIL {
+            let slot = TaskSlot(work);
+            work = core::mem::replace(&mut self.slots[slot].queue_next, NIL);
+            if self.slots[slot].state == TaskState::Failed && !self.slots[slot].spread {
+                self.slots[slot].spread = true;
+                self.poison_consumers(slot, &mut work);
+            }
+            if self.slots[slot].pending == 0 {
+                self.settle_task(slot, &mut work);
+            }
+        }
+    }
+
+    /// Fails every consumer that would have read what `slot` was to write, and puts it on the worklist (E-22).
+    fn poison_consumers(&mut self, slot: TaskSlot, work: &mut u32) {
+        let mut at = self.slots[slot].consumers;
+        while at != NIL {
+            let edge = self.edges[at];
+            at = edge.next_consumer;
+            if edge.consumer_done
+                || !edge.kind.has(EdgeKind::DATA)
+                || self.slots[edge.consumer].state != TaskState::Pending
+            {
+                continue;
+            }
+            if let Some(text) = self.slots[slot].error {
+                self.poison(edge.consumer, text);
+                self.slots[edge.consumer].queue_next = core::mem::replace(work, edge.consumer.0);
+            }
+        }
+    }
+
+    /// An ended task without unended producers lets go of its consumers, its producers and itself.
+    fn settle_task(&mut self, slot: TaskSlot, work: &mut u32) {
+        let mut at = core::mem::replace(&mut self.slots[slot].consumers, NIL);
+        while at != NIL {
+            let edge = self.edges.end_producer(at);
+            at = edge.next_consumer;
+            if edge.consumer_done || !edge.waiting {
+                continue;
+            }
+            let consumer = &mut self.slots[edge.consumer];
+            consumer.pending -= 1;
+            if consumer.pending > 0 {
+                continue;
+            }
+            match consumer.state {
+                TaskState::Pending => {
+                    self.move_task(edge.consumer, TaskEvent::LastProducer);
+                    self.enqueue(edge.consumer);
+                }
+                // On the worklist already unless its failure has been spread.
+                TaskState::Failed if consumer.spread => {
+                    consumer.queue_next = core::mem::replace(work, edge.consumer.0);
+                }
+                _ => {}
+            }
+        }
+        self.release_producers(slot, false);
+        self.drop_reference(slot);
+    }
+
+    /// Gives back the references that `slot` holds on its producers: all of them when it is `consumed`, else those
+    /// that are no lifetime (E-27).
+    fn release_producers(&mut self, slot: TaskSlot, consumed: bool) {
+        let mut at = core::mem::replace(&mut self.slots[slot].producers, NIL);
+        while at != NIL {
+            let index = at;
+            let edge = self.edges[index];
+            at = edge.next_producer;
+            if edge.kind.has(EdgeKind::LIFETIME) && !consumed {
+                self.edges[index].next_producer = core::mem::replace(&mut self.slots[slot].producers, index);
+            } else {
+                self.edges.end_consumer(index);
+                self.drop_reference(edge.producer);
+            }
+        }
+    }
+
+    /// A task that failed with its whole run no longer waits for anything.
+    pub(super) fn stop_waiting(&mut self, slot: TaskSlot) {
+        let mut at = self.slots[slot].producers;
+        while at != NIL {
+            let edge = &mut self.edges[at];
+            at = edge.next_producer;
+            edge.waiting = false;
+        }
+        self.slots[slot].pending = 0;
+    }
+
+    /// One reference less; a task without any is consumed by the next
+    /// [`consume_unreferenced`](Self::consume_unreferenced).
+    pub(super) fn drop_reference(&mut self, slot: TaskSlot) {
+        let record = &mut self.slots[slot];
+        record.references -= 1;
+        if record.references == 0 {
+            record.queue_next = core::mem::replace(&mut self.unreferenced, slot.0);
+        }
+    }
+
+    /// Consumes what nothing refers to any more (E-23): map entries, slab, arguments, and the run's count.
+    pub(super) fn consume_unreferenced(&mut self) {
+        while self.unreferenced != NIL {
+            let slot = TaskSlot(self.unreferenced);
+            self.unreferenced = core::mem::replace(&mut self.slots[slot].queue_next, NIL);
+            self.move_task(slot, TaskEvent::Consume);
+            self.release_producers(slot, true);
+            self.free_memory(slot);
+            let run = self.slots[slot].run;
+            if let Some(live) = self.live[run.index()].as_mut() {
+                live.alive -= 1;
+            }
+            self.move_task(slot, TaskEvent::Recycle);
+            self.slots.recycle(slot);
+            self.signals.released = true;
+        }
+    }
+}
