@@ -1,6 +1,8 @@
 //! The error of this crate.
 
 use crate::chip::ChipError;
+#[cfg(feature = "engine")]
+use crate::engine::EngineError;
 use crate::model::ModelError;
 use crate::wire::{TensorFault, WireError};
 
@@ -17,6 +19,10 @@ pub enum Error {
     /// A device runtime refused or failed.
     #[error(transparent)]
     Chip(#[from] ChipError),
+    /// The engine refused a call or asks its caller to wait.
+    #[cfg(feature = "engine")]
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 impl From<TensorFault> for Error {

@@ -32,7 +32,8 @@ impl Engine {
         }
         let run = self.next_run.ok_or(EngineError::NumbersExhausted)?;
         let Some(lease) = self.leases.try_acquire().map_err(|_| EngineError::NumbersExhausted)? else {
-            let oldest = self.fifo.first().and_then(|slot| self.live[slot.index()].as_ref()).map_or(run, |live| live.id);
+            let oldest =
+                self.fifo.first().and_then(|slot| self.live[slot.index()].as_ref()).map_or(run, |live| live.id);
             return Err(EngineError::NoLease { oldest, depth: self.leases.depth() });
         };
         let Some(slot) = PipelineSlot::new(lease.slot_id.into()) else {

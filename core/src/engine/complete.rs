@@ -2,6 +2,7 @@
 
 use crate::ids::{PipelineSlot, TaskSlot};
 
+use super::Engine;
 use super::action::{Outcome, Report, Ticket};
 use super::edge::EdgeKind;
 use super::group::{GroupEvent, MemberState};
@@ -9,7 +10,6 @@ use super::run::FailureKind;
 use super::slot::{Kind, NIL, TaskEvent, TaskState};
 use super::text::TextRef;
 use super::worker::WorkerIndex;
-use super::Engine;
 
 impl Engine {
     /// The child validated and staged a dispatch. It changes no accounting (L-7).

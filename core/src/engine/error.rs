@@ -95,7 +95,9 @@ pub enum EngineError {
         most: u64,
     },
     /// A heap ring is misaligned, wraps around the address space or overlaps another.
-    #[error("heap ring {ring} at {base:#x}, {bytes} bytes: not aligned to 1,024, past the address space, or over another ring")]
+    #[error(
+        "heap ring {ring} at {base:#x}, {bytes} bytes: not aligned to 1,024, past the address space, or over another ring"
+    )]
     RingPlace {
         /// Which ring.
         ring: usize,
@@ -144,7 +146,9 @@ pub enum EngineError {
         run: RunId,
     },
     /// Every run record is held (E-9).
-    #[error("all {limit} run records are held by open runs or by handles of finished ones; drop handles or enlarge runs")]
+    #[error(
+        "all {limit} run records are held by open runs or by handles of finished ones; drop handles or enlarge runs"
+    )]
     RunRecords {
         /// How many there are.
         limit: u32,
@@ -297,7 +301,9 @@ pub enum EngineError {
         bytes: u64,
     },
     /// A tensor in a heap ring whose slab is gone or belongs to another run (E-27).
-    #[error("{argument}: {address:#x} lies in heap ring {ring} but in no live slab of run {run}: its scope or its run has ended")]
+    #[error(
+        "{argument}: {address:#x} lies in heap ring {ring} but in no live slab of run {run}: its scope or its run has ended"
+    )]
     DeadSlab {
         /// Which argument.
         argument: Argument,

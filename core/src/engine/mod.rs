@@ -8,12 +8,14 @@
 mod abort;
 mod action;
 mod admission;
+mod arena;
 mod complete;
 mod config;
 mod edge;
 mod error;
 mod extent;
 mod group;
+mod intern;
 mod run;
 mod schedule;
 mod scope;
@@ -21,6 +23,7 @@ mod signals;
 mod slot;
 mod stage;
 mod stall;
+mod standin;
 mod submit;
 mod text;
 mod worker;
@@ -39,11 +42,14 @@ pub use run::{FailureKind, RunEvent, RunOutcome, RunPhase};
 pub use signals::Signals;
 pub use slot::{TaskEvent, TaskState};
 pub use stall::{BlockedGroup, BlockedMember};
+pub use standin::TaskArgs;
 pub use submit::{Allocated, Submission, Target};
 pub use text::TEXT_BYTES;
 
+use arena::ArgsArena;
 use edge::EdgePool;
 use group::MemberPool;
+use intern::ConfigTable;
 use run::{LiveRun, RunTable};
 use schedule::{Launch, Reservation};
 use scope::ScopeStack;
@@ -60,6 +66,8 @@ pub struct Engine {
     workers: WorkerTable,
     edges: EdgePool,
     members: MemberPool,
+    arena: ArgsArena,
+    configs: ConfigTable,
     texts: TextPool,
     runs: RunTable,
     /// Open runs, by the pipeline slot of their lease.
@@ -99,6 +107,8 @@ impl Engine {
             workers: WorkerTable::new(workers)?,
             edges: EdgePool::new(config.edges),
             members: MemberPool::new(config.group_members),
+            arena: ArgsArena::new(config.args_bytes),
+            configs: ConfigTable::new(config.configs),
             texts: TextPool::new(config.error_texts),
             runs: RunTable::new(config.runs),
             live: [None, None],

@@ -4,11 +4,11 @@ use core::time::Duration;
 
 use crate::ids::{Generation, GroupIndex, PipelineSlot, TaskSlot};
 
+use super::Engine;
 use super::action::{Action, Outcome, Payload, Ticket};
 use super::group::{GroupEvent, MemberState};
 use super::slot::{Kind, TaskEvent};
 use super::worker::{Life, Occupant, WorkerIndex};
-use super::Engine;
 
 /// A launched group whose members are being handed out.
 #[derive(Clone, Copy, Debug)]

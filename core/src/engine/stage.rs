@@ -2,11 +2,11 @@
 
 use crate::ids::{GroupIndex, PipelineSlot, TaskSlot};
 
+use super::Engine;
 use super::action::{Action, Ticket};
 use super::run::RunPhase;
 use super::slot::{Kind, TaskEvent};
 use super::worker::{Life, Occupant, ReadyList, WorkerIndex};
-use super::Engine;
 
 /// What is still to be said to the endpoint that holds a staged task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

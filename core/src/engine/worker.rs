@@ -221,9 +221,8 @@ impl WorkerTable {
             last_dead_sub: None,
         };
         for (position, spec) in specs.iter().enumerate() {
-            let clash = specs[..position]
-                .iter()
-                .position(|other| other.class == spec.class || other.endpoint == spec.endpoint);
+            let clash =
+                specs[..position].iter().position(|other| other.class == spec.class || other.endpoint == spec.endpoint);
             if let Some(first) = clash {
                 return Err(EngineError::DuplicateWorker { first, second: position });
             }
