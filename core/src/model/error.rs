@@ -32,6 +32,88 @@ pub enum ModelError {
         /// The latest one admitted.
         seen: Generation,
     },
+    /// A view that reaches past the tensor that it is taken of.
+    #[error("dimension {dim}: {len} elements from {offset} on leave the {extent} that there are")]
+    OutOfShape {
+        /// The dimension.
+        dim: usize,
+        /// First element.
+        offset: u32,
+        /// Elements wanted.
+        len: u32,
+        /// Elements there are.
+        extent: u32,
+    },
+    /// A dimension that the tensor does not have.
+    #[error("dimension {dim} of a tensor of {ndims}")]
+    NoSuchDimension {
+        /// The dimension asked for.
+        dim: usize,
+        /// Dimensions there are.
+        ndims: usize,
+    },
+    /// An order that names a dimension twice.
+    #[error("the order names dimension {dim} twice: it must name each of the {ndims} once")]
+    NotAPermutation {
+        /// The dimension.
+        dim: usize,
+        /// Dimensions there are.
+        ndims: usize,
+    },
+    /// A slice that starts behind its end.
+    #[error("slice of dimension {dim} starts at {start}, behind its end {end}")]
+    SliceReversed {
+        /// The dimension.
+        dim: usize,
+        /// First element.
+        start: u32,
+        /// One past the last.
+        end: u32,
+    },
+    /// A slice that does not advance.
+    #[error("slice of dimension {dim} with step 0")]
+    ZeroStep {
+        /// The dimension.
+        dim: usize,
+    },
+    /// A reshape of a tensor whose elements do not lie back to back.
+    #[error("only a contiguous tensor can be reshaped: copy it first")]
+    NotContiguous,
+    /// A reshape to another number of elements.
+    #[error("reshape from {from} elements to {to}")]
+    ElementCount {
+        /// Elements there are.
+        from: u128,
+        /// Elements the new shape has (saturated).
+        to: u128,
+    },
+    /// More tensors than a task can carry.
+    #[error("{tensors} tensors in one task, at most {max}")]
+    TooManyTensors {
+        /// Tensors given.
+        tensors: usize,
+        /// The cap.
+        max: usize,
+    },
+    /// More scalars than a task can carry.
+    #[error("{scalars} scalars in one task, at most {max}")]
+    TooManyScalars {
+        /// Scalars given.
+        scalars: usize,
+        /// The cap.
+        max: usize,
+    },
+    /// A tensor after a scalar: all tensors come first.
+    #[error("tensor {index} comes after {scalars} scalars: add all tensors before the first scalar")]
+    TensorAfterScalar {
+        /// Position that the tensor would have had.
+        index: usize,
+        /// Scalars before it.
+        scalars: usize,
+    },
+    /// A platform name that no target architecture belongs to.
+    #[error("platform names no architecture: known are a2a3, a5, a2a3sim and a5sim")]
+    UnknownPlatform,
 }
 
 impl From<TensorFault> for ModelError {

@@ -94,13 +94,16 @@ fn misaligned(align: usize) -> WireError {
 }
 
 /// The counts at the head of a list, within their caps.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Counts {
     tensors: u32,
     scalars: u32,
 }
 
 impl Counts {
+    /// Of an empty list.
+    pub const NONE: Self = Self { tensors: 0, scalars: 0 };
+
     /// Judges the first word of a list: T in its lower half, S in its upper half (W-7).
     ///
     /// # Errors
@@ -153,6 +156,18 @@ impl Counts {
     #[must_use]
     pub const fn encoded_len(self, protocol: Protocol) -> usize {
         self.len_with(protocol.tensor_bytes())
+    }
+
+    /// One more tensor.
+    #[cfg(feature = "engine")]
+    pub(crate) const fn plus_tensor(self) -> Self {
+        Self { tensors: self.tensors.saturating_add(1), ..self }
+    }
+
+    /// One more scalar.
+    #[cfg(feature = "engine")]
+    pub(crate) const fn plus_scalar(self) -> Self {
+        Self { scalars: self.scalars.saturating_add(1), ..self }
     }
 
     const fn len_with(self, width: usize) -> usize {
@@ -343,6 +358,14 @@ impl<'a, E: Element> ArgsView<'a, E> {
     #[must_use]
     pub const fn counts(&self) -> Counts {
         Counts { tensors: self.tensors, scalars: self.scalars }
+    }
+}
+
+#[cfg(feature = "engine")]
+impl<'a> TaskArgsView<'a> {
+    /// A view of a list that a builder holds: its tensors are valid by type, `body` is aligned and holds both.
+    pub(crate) fn of_builder(counts: Counts, body: &'a [u64]) -> Self {
+        Self { tensors: counts.tensors, scalars: counts.scalars, body, elements: PhantomData }
     }
 }
 

@@ -145,9 +145,7 @@ impl ChipTensor {
         shape: &[u32],
         space: AddressSpace,
     ) -> Result<Self, TensorFault> {
-        layout::rank(shape)?;
-        let strides = layout::row_major(shape)?;
-        Self::strided(addr, bytes, dtype, shape, strides.get(..shape.len()).unwrap_or_default(), 0, space)
+        Self::blank(addr, bytes, dtype, space).with_row_major(shape, 0)
     }
 
     /// A tensor of any layout: `strides` in elements, all positive, from element `start_offset` of the buffer on.
@@ -163,7 +161,12 @@ impl ChipTensor {
         start_offset: u64,
         space: AddressSpace,
     ) -> Result<Self, TensorFault> {
-        let base = RawChipTensor {
+        Self::blank(addr, bytes, dtype, space).with_layout(shape, strides, start_offset)
+    }
+
+    /// A buffer that has no layout yet; not valid until it is given one.
+    const fn blank(addr: u64, bytes: u64, dtype: Dtype, space: AddressSpace) -> Self {
+        Self(RawChipTensor {
             addr,
             bytes,
             owner_task_id: EXTERNAL,
@@ -178,8 +181,17 @@ impl ChipTensor {
             extent_elem: 0,
             strides: [0; MAX_RANK],
             zero: [0; 36],
-        };
-        Self(base).with_layout(shape, strides, start_offset)
+        })
+    }
+
+    /// The same buffer under the row-major layout of `shape`, from element `start_offset` on.
+    ///
+    /// # Errors
+    /// A [`TensorFault`] that names what is not legal; above all, leaving the buffer.
+    pub fn with_row_major(&self, shape: &[u32], start_offset: u64) -> Result<Self, TensorFault> {
+        layout::rank(shape)?;
+        let strides = layout::row_major(shape)?;
+        self.with_layout(shape, strides.get(..shape.len()).unwrap_or_default(), start_offset)
     }
 
     /// The same buffer under another layout: `strides` in elements, all positive, from element `start_offset` on.

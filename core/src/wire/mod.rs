@@ -30,6 +30,7 @@ mod buffer;
 mod chip_tensor;
 mod config;
 mod contract;
+pub(crate) mod cursor;
 mod digest;
 mod dtype;
 mod error;

@@ -1,0 +1,168 @@
+//! The argument list that a user builds for one task.
+
+use alloc::vec::Vec;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::ModelError;
+use crate::wire::args::{Counts, MAX_SCALARS, MAX_TENSORS};
+use crate::wire::{ByteRange, ChipTensor, TaskArgsView, TensorTag};
+
+/// One cache line of the list: half a tensor or eight scalars.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
+const LINES_PER_TENSOR: usize = 2;
+
+/// The arguments of one task and how it uses them. Tensors first, then scalars.
+///
+/// Nothing here returns an error: the first one sticks and submit reports it, so that a list reads as a list. Cleared
+/// and filled again, a builder allocates nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskArgs {
+    /// Tensors, then scalars, as they will stand in a frame.
+    body: Vec<Line>,
+    counts: Counts,
+    tags: Vec<TensorTag>,
+    ranges: Vec<ByteRange>,
+    fault: Option<ModelError>,
+}
+
+impl TaskArgs {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { body: Vec::new(), counts: Counts::NONE, tags: Vec::new(), ranges: Vec::new(), fault: None }
+    }
+
+    /// An empty list with room for `tensors` and `scalars`.
+    #[must_use]
+    pub fn with_capacity(tensors: usize, scalars: usize) -> Self {
+        Self {
+            body: Vec::with_capacity(tensors * LINES_PER_TENSOR + scalars.div_ceil(8)),
+            tags: Vec::with_capacity(tensors),
+            ranges: Vec::with_capacity(tensors),
+            ..Self::new()
+        }
+    }
+
+    /// Empties the list, forgets the error and keeps the memory.
+    pub fn clear(&mut self) {
+        self.body.clear();
+        self.counts = Counts::NONE;
+        self.tags.clear();
+        self.ranges.clear();
+        self.fault = None;
+    }
+
+    /// A tensor that the task reads.
+    pub fn input(&mut self, tensor: ChipTensor) -> &mut Self {
+        self.push(tensor, TensorTag::Input)
+    }
+
+    /// A tensor that the task writes whole; with address 0 the engine allocates its buffer.
+    pub fn output(&mut self, tensor: ChipTensor) -> &mut Self {
+        self.push(tensor, TensorTag::Output)
+    }
+
+    /// A tensor that the task reads and writes.
+    pub fn inout(&mut self, tensor: ChipTensor) -> &mut Self {
+        self.push(tensor, TensorTag::InOut)
+    }
+
+    /// A tensor that the task writes whole, in memory that exists.
+    pub fn output_existing(&mut self, tensor: ChipTensor) -> &mut Self {
+        self.push(tensor, TensorTag::OutputExisting)
+    }
+
+    /// A tensor that is handed over without any ordering.
+    pub fn no_dep(&mut self, tensor: ChipTensor) -> &mut Self {
+        self.push(tensor, TensorTag::NoDep)
+    }
+
+    /// A tensor with its tag.
+    pub fn push(&mut self, tensor: ChipTensor, tag: TensorTag) -> &mut Self {
+        let (index, scalars) = (self.counts.tensors(), self.counts.scalars());
+        if scalars > 0 {
+            return self.fail(ModelError::TensorAfterScalar { index, scalars });
+        }
+        if index == MAX_TENSORS {
+            if let Some(ModelError::TooManyTensors { tensors, .. }) = &mut self.fault {
+                *tensors += 1;
+            }
+            return self.fail(ModelError::TooManyTensors { tensors: index + 1, max: MAX_TENSORS });
+        }
+        let lines: [Line; LINES_PER_TENSOR] = zerocopy::transmute!(tensor);
+        self.body.extend_from_slice(&lines);
+        self.tags.push(tag);
+        self.ranges.push(tensor.byte_range());
+        self.counts = self.counts.plus_tensor();
+        self
+    }
+
+    /// A scalar.
+    pub fn scalar(&mut self, value: u64) -> &mut Self {
+        let index = self.counts.scalars();
+        if index == MAX_SCALARS {
+            if let Some(ModelError::TooManyScalars { scalars, .. }) = &mut self.fault {
+                *scalars += 1;
+            }
+            return self.fail(ModelError::TooManyScalars { scalars: index + 1, max: MAX_SCALARS });
+        }
+        if index.is_multiple_of(8) {
+            self.body.push(Line([0; 8]));
+        }
+        if let Some(Line(words)) = self.body.last_mut() {
+            words[index % 8] = value;
+        }
+        self.counts = self.counts.plus_scalar();
+        self
+    }
+
+    fn fail(&mut self, fault: ModelError) -> &mut Self {
+        self.fault.get_or_insert(fault);
+        self
+    }
+
+    /// The first thing that went wrong, if anything did.
+    ///
+    /// # Errors
+    /// That error; the list is then not what its user meant, and submit refuses it.
+    pub fn check(&self) -> Result<(), ModelError> {
+        self.fault.map_or(Ok(()), Err)
+    }
+
+    /// The list as a task sees it.
+    #[must_use]
+    pub fn view(&self) -> TaskArgsView<'_> {
+        // Every line behind the tensors holds scalars; the last may be filled in part.
+        let words = self.counts.tensors() * (LINES_PER_TENSOR * 8) + self.counts.scalars();
+        let body = <[u64]>::ref_from_bytes(self.body.as_bytes()).unwrap_or_default();
+        TaskArgsView::of_builder(self.counts, &body[..words])
+    }
+
+    /// The tensors, in order.
+    #[must_use]
+    pub fn tensors(&self) -> &[ChipTensor] {
+        self.view().tensors()
+    }
+
+    /// How the task uses each tensor.
+    #[must_use]
+    pub fn tags(&self) -> &[TensorTag] {
+        &self.tags
+    }
+
+    /// The addresses that each tensor spans, computed when it was added.
+    #[must_use]
+    pub fn ranges(&self) -> &[ByteRange] {
+        &self.ranges
+    }
+
+    /// The scalars, in order.
+    #[must_use]
+    pub fn scalars(&self) -> &[u64] {
+        self.view().scalars()
+    }
+}
