@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::ids::{SubId, WorkerId};
+use crate::wire::Protocol;
 
 /// What users call a child: it stands in front of every message about it (L-28).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,8 +53,11 @@ pub struct EndpointSpec {
     pub pid: Option<i32>,
     /// How many task frames it uses.
     pub frames: Frames,
-    /// Version of the task frame's argument blob: 2 or 3 (spec of the wire, mailbox region).
-    pub protocol: u64,
+    /// Version of the task frame's argument blob; it must be the one that the child serves.
+    pub protocol: Protocol,
+    /// Whether the child launches natively and so sets the acceptance word before its tasks end (L-17). Only then is the word
+    /// worth watching; a word that was set is reported either way.
+    pub marks_acceptance: bool,
     /// Whether somebody will report the end of the whole subtree with [`Lane::subtree_gone`](super::Lane::subtree_gone).
     /// A child process is waitable; where nothing can be waited for, owned frames come back when each is terminal (L-27).
     pub waitable: bool,

@@ -40,12 +40,25 @@ impl ExitCause {
     }
 }
 
+/// Exit status of a child that saw its parent break the protocol, or a frame change under it (L-1).
+pub const EXIT_PROTOCOL: u8 = 81;
+
+/// Exit status of a child that lost control of its device (C-9).
+pub const EXIT_DEVICE: u8 = 82;
+
 const SIGKILL: i32 = 9;
 
 impl fmt::Display for ExitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Exited { pid, status } => write!(f, "process {pid} exited with status {status}"),
+            Self::Exited { pid, status } => {
+                write!(f, "process {pid} exited with status {status}")?;
+                match u8::try_from(status) {
+                    Ok(EXIT_PROTOCOL) => f.write_str(" (it saw the mailbox protocol broken)"),
+                    Ok(EXIT_DEVICE) => f.write_str(" (it lost control of its device)"),
+                    _ => Ok(()),
+                }
+            }
             Self::Signalled { pid, signal, unexpected } => {
                 write!(f, "process {pid} was killed by signal {signal}")?;
                 if let Some(name) = signal_name(signal) {

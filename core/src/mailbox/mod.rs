@@ -6,10 +6,23 @@
 
 #[cfg(feature = "engine")]
 mod array_words;
+pub mod control;
+pub mod extension;
+mod failure;
+mod frame;
+mod publish;
+mod snapshot;
+mod stamp;
 mod text;
 mod words;
 
 #[cfg(feature = "engine")]
 pub use array_words::ArrayWords;
+pub use extension::Peer;
+pub use failure::{LONG_TEXT, LongText, error_code, read_failure, read_message, write_failure, write_message};
+pub use frame::Frame;
+pub use publish::{Publication, publish};
+pub use snapshot::Snapshot;
+pub use stamp::Stamp;
 pub use text::Text;
 pub use words::Words;

@@ -1,0 +1,41 @@
+//! The parent's record of one task frame.
+
+use super::Phase;
+use crate::mailbox::Stamp;
+use crate::time::Instant;
+use crate::wire::{DispatchIdentity, FrameState};
+
+/// What the parent knows of one task frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Record<K> {
+    /// Free: IDLE, or the terminal state that the parent read last (L-3).
+    Free(FrameState),
+    /// Occupied.
+    Busy(Flight<K>),
+}
+
+/// One dispatch in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Flight<K> {
+    /// What the owner names it by.
+    pub key: K,
+    /// Whose task it is.
+    pub identity: DispatchIdentity,
+    /// Where it stands.
+    pub phase: Phase,
+    /// When it was published.
+    pub since: Instant,
+    pub(super) stamp: Stamp,
+    /// Whether ACCEPTED was reported.
+    pub(super) accepted: bool,
+    /// What was permitted before the child had staged the frame (L-8).
+    pub(super) permission: Permission,
+}
+
+/// A permission that waits for FRAME_STAGED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Permission {
+    None,
+    Activate,
+    Withdraw,
+}

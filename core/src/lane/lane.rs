@@ -1,0 +1,280 @@
+//! The parent half of one mailbox.
+
+use super::control::ControlState;
+use super::flight::{Flight, Permission, Record};
+use super::{EndpointSpec, ExitCause, Frames, LaneError, Phase, Place, Poison, RawState};
+use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
+use crate::mailbox::{Frame, Peer, Publication, Stamp, Words, extension, publish};
+use crate::time::Instant;
+use crate::wire::{CallConfig, Digest, DispatchIdentity, FrameState};
+
+/// A task to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a, K> {
+    /// What the owner names the dispatch by; every event about it carries this.
+    pub key: K,
+    /// The run.
+    pub run: RunId,
+    /// The pipeline slot of its lease.
+    pub slot: PipelineSlot,
+    /// The generation of its lease.
+    pub generation: Generation,
+    /// Which callable.
+    pub digest: &'a Digest,
+    /// How it is to run.
+    pub config: &'a CallConfig,
+    /// Its encoded arguments, in the protocol of the endpoint.
+    pub blob: &'a [u8],
+    /// Stage it for the next run; it runs after [`Lane::activate`].
+    pub prepare_only: bool,
+}
+
+/// One endpoint as its parent keeps it: an active lane, a staged lane, one control, and whether it still lives. It owns no
+/// thread and no memory; every method that touches the mailbox takes it. `K` is what the owner names a dispatch by, `C` a
+/// control.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Lane<K, C> {
+    pub(super) spec: EndpointSpec,
+    pub(super) child: Peer,
+    next_dispatch: Option<DispatchId>,
+    pub(super) frames: [Record<K>; 2],
+    /// Which frame is in the active lane.
+    pub(super) active: Option<PipelineSlot>,
+    /// Which frame is in the staged lane.
+    pub(super) staged: Option<PipelineSlot>,
+    /// Dispatches in flight, counted apart from the lanes.
+    pub(super) inflight: usize,
+    pub(super) control: ControlState<C>,
+    pub(super) life: Life,
+    pub(super) exit: Option<ExitCause>,
+    pub(super) subtree_gone: bool,
+}
+
+/// Whether an endpoint accepts work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Life {
+    Open,
+    /// Shutdown was requested; what is in flight ends.
+    Stopping,
+    Poisoned {
+        reason: Poison,
+        since: Instant,
+        /// Whether the event was taken.
+        reported: bool,
+    },
+}
+
+impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
+    /// The endpoint of a child whose INIT_READY was consumed ([`poll_start`](super::poll_start)).
+    #[must_use]
+    pub fn new<W: Words>(spec: EndpointSpec, words: &W) -> Self {
+        Self {
+            spec,
+            child: extension::child(words),
+            next_dispatch: Some(DispatchId::FIRST),
+            frames: [Record::Free(FrameState::Idle); 2],
+            active: None,
+            staged: None,
+            inflight: 0,
+            control: ControlState::Idle,
+            life: Life::Open,
+            exit: None,
+            subtree_gone: false,
+        }
+    }
+
+    /// What it was registered with.
+    #[must_use]
+    pub const fn spec(&self) -> &EndpointSpec {
+        &self.spec
+    }
+
+    /// Whether the child announces its sleep, so that it must be looked for after a publish.
+    #[must_use]
+    pub fn child_sleeps(&self) -> bool {
+        self.child == Peer::Known
+    }
+
+    /// Whether a task of the executing run, or of the next one if `prepare_only`, can be published now. A control that
+    /// changes the registry holds both back for a while (L-21).
+    #[must_use]
+    pub fn takes(&self, prepare_only: bool) -> bool {
+        if prepare_only {
+            self.staged.is_none() && self.spec.frames == Frames::Two && !self.control.holds_successors()
+        } else {
+            self.active.is_none() && !self.control.holds_everything()
+        }
+    }
+
+    /// The dispatch in the active lane.
+    #[must_use]
+    pub fn active(&self) -> Option<&Flight<K>> {
+        self.active.and_then(|slot| self.flight(slot))
+    }
+
+    /// The dispatch in the staged lane.
+    #[must_use]
+    pub fn staged(&self) -> Option<&Flight<K>> {
+        self.staged.and_then(|slot| self.flight(slot))
+    }
+
+    pub(super) fn flight(&self, slot: PipelineSlot) -> Option<&Flight<K>> {
+        match &self.frames[slot.index()] {
+            Record::Busy(flight) => Some(flight),
+            Record::Free(_) => None,
+        }
+    }
+
+    pub(super) fn flight_mut(&mut self, slot: PipelineSlot) -> Option<&mut Flight<K>> {
+        match &mut self.frames[slot.index()] {
+            Record::Busy(flight) => Some(flight),
+            Record::Free(_) => None,
+        }
+    }
+
+    /// Publishes a task and returns its dispatch id. It must then be polled for.
+    ///
+    /// # Errors
+    /// Nothing was published: the endpoint is dead or stopping, the lane is occupied, or the frame could not be reused, which
+    /// poisons. The caller ends that dispatch as a failure of the endpoint, once (L-2).
+    pub fn submit<W: Words>(&mut self, words: &W, job: &Job<'_, K>, now: Instant) -> Result<DispatchId, LaneError> {
+        self.check_open()?;
+        let slot = self.vacant_lane(job)?;
+        let frame = Frame::task(slot);
+        if let Record::Free(left) = self.frames[slot.index()] {
+            let found = frame.state(words);
+            if found != FrameState::Idle.raw() && found != left.raw() {
+                let reason = Poison::NotReusable { place: Place::Task(slot), found: RawState(found), left };
+                return Err(self.poisoned(reason, now));
+            }
+            if self.child == Peer::Stranger && found != FrameState::Idle.raw() {
+                frame.publish_state(words, FrameState::Idle);
+            }
+        }
+        let Some(dispatch) = self.next_dispatch else { return Err(self.poisoned(Poison::OutOfIds, now)) };
+        self.next_dispatch = dispatch.next();
+        let identity = DispatchIdentity { run: job.run, slot: job.slot, generation: job.generation, dispatch };
+        let stamp = Stamp::of(self.spec.protocol, &identity);
+        let (phase, lane) = match job.prepare_only {
+            false => (Phase::Published, &mut self.active),
+            true => (Phase::Preparing, &mut self.staged),
+        };
+        *lane = Some(slot);
+        self.inflight += 1;
+        let permission = Permission::None;
+        let flight = Flight { key: job.key, identity, phase, since: now, stamp, accepted: false, permission };
+        self.frames[slot.index()] = Record::Busy(flight);
+        let task = Publication { stamp, digest: job.digest, config: job.config, blob: job.blob };
+        publish(words, frame, &task, self.child, phase.state());
+        Ok(dispatch)
+    }
+
+    /// The frame for a job, if its lane is free.
+    fn vacant_lane(&self, job: &Job<'_, K>) -> Result<PipelineSlot, LaneError> {
+        let (inflight, capacity) = (self.inflight, self.spec.frames.count());
+        let occupied = |lane| LaneError::Occupied { lane, inflight, capacity };
+        let slot = match self.spec.frames {
+            Frames::One if job.prepare_only => return Err(LaneError::NoStaging),
+            // The lease's slot travels in the trailer; the frame is always the first (W-2).
+            Frames::One => PipelineSlot::Zero,
+            Frames::Two => job.slot,
+        };
+        match job.prepare_only {
+            false if self.active.is_some() => Err(occupied("active")),
+            true if self.staged.is_some() => Err(occupied("staged")),
+            _ if inflight >= capacity => Err(occupied("second")),
+            _ if self.flight(slot).is_some() => Err(LaneError::FrameBusy { place: Place::Task(slot) }),
+            _ => Ok(slot),
+        }
+    }
+
+    /// The run of the staged dispatch is executing now: the staged lane becomes the active one, and ACTIVATE is published as
+    /// soon as the child has staged the frame (L-8, L-9). Returns whether something was published.
+    ///
+    /// # Errors
+    /// The active lane is occupied, or nothing of `run` is staged; nothing changed.
+    pub fn activate<W: Words>(&mut self, words: &W, run: RunId, now: Instant) -> Result<bool, LaneError> {
+        self.check_open()?;
+        let slot = self.staged.ok_or(LaneError::NothingStaged)?;
+        if self.active.is_some() {
+            let (inflight, capacity) = (self.inflight, self.spec.frames.count());
+            return Err(LaneError::Occupied { lane: "active", inflight, capacity });
+        }
+        let flight = self.flight_mut(slot).ok_or(LaneError::NothingStaged)?;
+        if flight.identity.run != run || flight.permission != Permission::None || flight.phase == Phase::Withdrawn {
+            return Err(LaneError::NothingStaged);
+        }
+        flight.permission = Permission::Activate;
+        (self.active, self.staged) = (Some(slot), None);
+        self.use_permission(words, slot, now)
+    }
+
+    /// Takes a staged dispatch back; it ends as skipped once the child has answered (L-38). Returns whether something was
+    /// published.
+    ///
+    /// # Errors
+    /// That dispatch is not staged, or was activated; nothing changed.
+    pub fn withdraw<W: Words>(&mut self, words: &W, key: K, now: Instant) -> Result<bool, LaneError> {
+        self.check_open()?;
+        let slot = self.staged.ok_or(LaneError::NothingStaged)?;
+        let flight = self.flight_mut(slot).filter(|flight| flight.key == key).ok_or(LaneError::NothingStaged)?;
+        flight.permission = Permission::Withdraw;
+        self.use_permission(words, slot, now)
+    }
+
+    /// Publishes ACTIVATE by compare-exchange from FRAME_STAGED, if that is what the frame shows.
+    pub(super) fn use_permission<W: Words>(
+        &mut self,
+        words: &W,
+        slot: PipelineSlot,
+        now: Instant,
+    ) -> Result<bool, LaneError> {
+        let Some(flight) = self.flight_mut(slot) else { return Ok(false) };
+        let (Phase::Waiting, permission, stamp) = (flight.phase, flight.permission, flight.stamp) else {
+            return Ok(false);
+        };
+        let next = match permission {
+            Permission::None => return Ok(false),
+            Permission::Activate => Phase::Activated,
+            Permission::Withdraw => Phase::Withdrawn,
+        };
+        let frame = Frame::task(slot);
+        self.compare(words, slot, &stamp, super::HandOver::Activation).map_err(|reason| self.poisoned(reason, now))?;
+        if permission == Permission::Withdraw {
+            frame.clear_dispatch(words);
+        }
+        if let Some(flight) = self.flight_mut(slot) {
+            // If the exchange fails the child has failed the frame meanwhile, and the next look sees that.
+            flight.phase = next;
+        }
+        Ok(frame.activate(words).is_ok())
+    }
+
+    /// Compares trailer and lease with what was published (L-1).
+    pub(super) fn compare<W: Words>(
+        &self,
+        words: &W,
+        slot: PipelineSlot,
+        expected: &Stamp,
+        hand_over: super::HandOver,
+    ) -> Result<(), Poison> {
+        let found = Frame::task(slot).stamp(words);
+        if found == *expected {
+            return Ok(());
+        }
+        Err(Poison::Identity { hand_over, place: Place::Task(slot), expected: *expected, found })
+    }
+
+    fn check_open(&self) -> Result<(), LaneError> {
+        match self.life {
+            Life::Open => Ok(()),
+            Life::Stopping => Err(LaneError::Stopping),
+            Life::Poisoned { reason, .. } => Err(LaneError::Poisoned(reason)),
+        }
+    }
+
+    fn poisoned(&mut self, reason: Poison, now: Instant) -> LaneError {
+        self.set_poison(reason, now);
+        LaneError::Poisoned(self.poison().unwrap_or(reason))
+    }
+}

@@ -1,0 +1,172 @@
+//! Looking at a mailbox: what changed since the last look.
+
+use super::flight::{Flight, Permission, Record};
+use super::lane::Life;
+use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight};
+use crate::ids::PipelineSlot;
+use crate::mailbox::{Frame, Stamp, Text, Words, error_code, read_failure};
+use crate::time::Instant;
+use crate::wire::{FrameState, Preparation};
+
+impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
+    /// The next thing that happened, if anything did; call until `None`. `text` receives the child's message with a
+    /// [`Outcome::TaskFailure`] or a failed control.
+    pub fn poll<W: Words, const N: usize>(
+        &mut self,
+        words: &W,
+        now: Instant,
+        text: &mut Text<N>,
+    ) -> Option<Event<K, C>> {
+        if let Life::Open | Life::Stopping = self.life {
+            if let Some(event) = self.poll_open(words, now, text) {
+                return Some(event);
+            }
+        }
+        if let Life::Poisoned { reason, reported, .. } = &mut self.life {
+            if !*reported {
+                *reported = true;
+                return Some(Event::Poisoned { reason: *reason });
+            }
+            return self.fail_control().or_else(|| self.give_back(words));
+        }
+        None
+    }
+
+    fn poll_open<W: Words, const N: usize>(
+        &mut self,
+        words: &W,
+        now: Instant,
+        text: &mut Text<N>,
+    ) -> Option<Event<K, C>> {
+        let result = match self.life {
+            Life::Stopping => self.fail_control(),
+            _ => None,
+        };
+        if result.is_some() {
+            return result;
+        }
+        for slot in [self.active, self.staged].into_iter().flatten() {
+            match self.poll_frame(words, slot, now, text) {
+                Ok(None) => {}
+                Ok(event) => return event,
+                Err(reason) => {
+                    self.set_poison(reason, now);
+                    return None;
+                }
+            }
+        }
+        self.publish_control(words, now);
+        self.poll_control(words, now, text)
+    }
+
+    fn poll_frame<W: Words, const N: usize>(
+        &mut self,
+        words: &W,
+        slot: PipelineSlot,
+        now: Instant,
+        text: &mut Text<N>,
+    ) -> Result<Option<Event<K, C>>, Poison> {
+        let frame = Frame::task(slot);
+        let Some(flight) = self.flight(slot).copied() else { return Ok(None) };
+        let place = Place::Task(slot);
+        let found = frame.state(words);
+        let sight = FrameState::from_raw(found).and_then(|state| flight.phase.sees(self.spec.frames, state));
+        let Some(sight) = sight else {
+            let during = During::Dispatch(flight.phase);
+            return Err(Poison::State { place, during, found: RawState(found) });
+        };
+        // A withdrawn dispatch has no identity any more; its answer is taken as it comes (L-38).
+        if flight.phase == Phase::Withdrawn {
+            return Ok((sight == Sight::Failed).then(|| self.end(slot, FrameState::TaskFailed, Outcome::Skipped)));
+        }
+        if !flight.accepted
+            && (sight != Sight::Same || self.spec.marks_acceptance)
+            && self.look_for_acceptance(words, slot, &flight.stamp)?
+        {
+            return Ok(Some(Event::Accepted { key: flight.key }));
+        }
+        match sight {
+            Sight::Same => Ok(None),
+            Sight::Moved(phase @ (Phase::Staged | Phase::Waiting)) => {
+                self.compare(words, slot, &flight.stamp, HandOver::Staging)?;
+                let preparation = staged_preparation(frame.preparation(words), place)?;
+                self.set_phase(slot, phase);
+                if flight.permission != Permission::None {
+                    // A failure to publish has poisoned, which the next poll reports.
+                    let _ = self.use_permission(words, slot, now);
+                }
+                Ok(Some(Event::Staged { key: flight.key, preparation }))
+            }
+            Sight::Moved(phase) => {
+                self.set_phase(slot, phase);
+                Ok(None)
+            }
+            Sight::Done | Sight::Failed => {
+                self.compare(words, slot, &flight.stamp, HandOver::Completion)?;
+                let terminal = if sight == Sight::Done { FrameState::TaskDone } else { FrameState::TaskFailed };
+                let outcome = match error_code(words, frame) {
+                    0 if sight == Sight::Done => Outcome::Success,
+                    code => {
+                        text.clear();
+                        read_failure(words, frame, self.child, text);
+                        Outcome::TaskFailure { code }
+                    }
+                };
+                Ok(Some(self.end(slot, terminal, outcome)))
+            }
+        }
+    }
+
+    /// Whether the acceptance word is set, and of this dispatch (L-18).
+    fn look_for_acceptance<W: Words>(&mut self, words: &W, slot: PipelineSlot, stamp: &Stamp) -> Result<bool, Poison> {
+        match Frame::task(slot).accepted(words) {
+            0 => Ok(false),
+            1 => {
+                self.compare(words, slot, stamp, HandOver::Acceptance)?;
+                if let Some(flight) = self.flight_mut(slot) {
+                    flight.accepted = true;
+                }
+                Ok(true)
+            }
+            found => Err(Poison::Acceptance { place: Place::Task(slot), found }),
+        }
+    }
+
+    fn set_phase(&mut self, slot: PipelineSlot, phase: Phase) {
+        if let Some(flight) = self.flight_mut(slot) {
+            flight.phase = phase;
+        }
+    }
+
+    /// Ends the dispatch in a frame: the frame is free, its lane too.
+    fn end(&mut self, slot: PipelineSlot, left: FrameState, outcome: Outcome) -> Event<K, C> {
+        let record = core::mem::replace(&mut self.frames[slot.index()], Record::Free(left));
+        for lane in [&mut self.active, &mut self.staged] {
+            if *lane == Some(slot) {
+                *lane = None;
+            }
+        }
+        self.inflight -= 1;
+        match record {
+            Record::Busy(Flight { key, .. }) => Event::Completed { key, outcome },
+            Record::Free(_) => unreachable!("only an occupied frame is ended"),
+        }
+    }
+
+    /// Poisoned: gives owned frames back, one per call, once nothing can write what their tasks name (L-27).
+    fn give_back<W: Words>(&mut self, words: &W) -> Option<Event<K, C>> {
+        let quiet = |slot: PipelineSlot| {
+            let state = FrameState::from_raw(Frame::task(slot).state(words));
+            self.subtree_gone || (!self.spec.waitable && state.is_some_and(FrameState::is_terminal))
+        };
+        let slot = [self.active, self.staged].into_iter().flatten().find(|slot| quiet(*slot))?;
+        Some(self.end(slot, FrameState::Idle, Outcome::EndpointFailure))
+    }
+}
+
+fn staged_preparation(found: i32, place: Place) -> Result<Preparation, Poison> {
+    match Preparation::from_raw(found) {
+        Some(preparation @ (Preparation::Validated | Preparation::Prepared)) => Ok(preparation),
+        _ => Err(Poison::Preparation { place, found }),
+    }
+}

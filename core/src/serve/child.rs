@@ -1,0 +1,62 @@
+//! A child half with everything it works on.
+
+use super::leaf::{ParentBell, Report, Runner};
+use super::machine::{ChildSpec, Env, Leave, Machine, Served};
+use crate::mailbox::{Snapshot, Words, extension};
+
+/// One child: the machine, the mailbox that it serves, the runner that does the work, and private memory for the frames
+/// that it takes in. About 80 KiB; keep it where it was built.
+#[derive(Debug)]
+pub struct Child<W, R: Runner> {
+    words: W,
+    runner: R,
+    machine: Machine<R::Token>,
+    snapshots: [Snapshot; 2],
+    report: Report,
+}
+
+impl<W: Words, R: Runner> Child<W, R> {
+    /// A child that serves `words` with `runner`; [`publish_ready`](super::publish_ready) comes before the first step.
+    #[must_use]
+    pub fn new(words: W, runner: R, spec: ChildSpec) -> Self {
+        let machine = Machine::new(spec, extension::parent(&words));
+        Self { words, runner, machine, snapshots: [Snapshot::new(), Snapshot::new()], report: Report::new() }
+    }
+
+    /// One bounded round; see [`Served`]. Only the runner can make it wait.
+    pub fn step(&mut self, bell: &mut impl ParentBell) -> Served {
+        let Self { words, runner, machine, snapshots, report } = self;
+        machine.step(&mut Env { words, runner, snapshots, report, bell })
+    }
+
+    /// Leaves in order although nobody asked through the mailbox: the parent is gone (L-32). The next step returns
+    /// [`Served::Exit`].
+    pub fn orphaned(&mut self) {
+        self.machine.leaving.get_or_insert(Leave::Stopped);
+    }
+
+    /// Whether a step would find something to do. Look once more after [`announce_sleep`](extension::announce_sleep) and
+    /// before sleeping.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.machine.has_work(&self.words)
+    }
+
+    /// The mailbox.
+    #[must_use]
+    pub const fn words(&self) -> &W {
+        &self.words
+    }
+
+    /// What does the work.
+    #[must_use]
+    pub const fn runner(&self) -> &R {
+        &self.runner
+    }
+
+    /// Whether anything of this child is occupied, for display.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.machine.holds.iter().any(|hold| !hold.is_empty())
+    }
+}

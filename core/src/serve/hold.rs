@@ -1,0 +1,136 @@
+//! What a child holds of one task frame, and what each state word means to it: the transition table of the child half.
+
+use crate::ids::DispatchId;
+use crate::lane::Frames;
+use crate::mailbox::Stamp;
+use crate::wire::{DispatchIdentity, FrameState};
+
+/// What the child holds of one task frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Hold<T> {
+    /// Nothing: the frame is the parent's, idle or terminal.
+    Empty,
+    /// A validated snapshot.
+    Staged(Staged<T>),
+    /// A launched run that was not finalised.
+    Running {
+        /// Identity words as validated.
+        stamp: Stamp,
+        /// The run.
+        token: T,
+        /// Whether its acceptance was forwarded into the frame.
+        accepted: bool,
+    },
+    /// A run that was finalised; its terminal state is about to be published.
+    Closing {
+        /// Identity words as validated.
+        stamp: Stamp,
+    },
+}
+
+/// A validated snapshot that is not launched.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Staged<T> {
+    /// Identity words as validated.
+    pub(super) stamp: Stamp,
+    /// The same, judged.
+    pub(super) identity: DispatchIdentity,
+    /// Whether the config is diagnostic, which forbids preparing beside it (L-12).
+    pub(super) diagnostic: bool,
+    /// By which state it came and what was permitted since.
+    pub(super) right: Right,
+    /// The natively prepared run, if it is prepared.
+    pub(super) token: Option<T>,
+    /// Whether the runtime called it incompatible beside its predecessor (L-16).
+    pub(super) deferred: bool,
+}
+
+/// Whether a staged task may be launched.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Right {
+    /// It came as TASK_READY: as soon as the device is free.
+    Active,
+    /// It came as PREPARE_READY: not before ACTIVATE.
+    Waiting,
+    /// It came as PREPARE_READY and was activated.
+    Activated,
+}
+
+impl<T> Hold<T> {
+    /// The dispatch id of a staged task that may be launched.
+    pub(super) fn eligible(&self) -> Option<DispatchId> {
+        match self {
+            Self::Staged(staged) if staged.right != Right::Waiting => Some(staged.identity.dispatch),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        matches!(self, Self::Empty)
+    }
+
+    /// The row of the transition table.
+    pub(super) const fn stage(&self) -> Stage {
+        match self {
+            Self::Empty => Stage::Empty,
+            Self::Staged(Staged { right: Right::Active, .. }) => Stage::Staged,
+            Self::Staged(Staged { right: Right::Waiting, .. }) => Stage::Waiting,
+            Self::Staged(Staged { right: Right::Activated, .. }) => Stage::Activated,
+            Self::Running { .. } | Self::Closing { .. } => Stage::Running,
+        }
+    }
+}
+
+/// Where the child stands with one task frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stage {
+    /// The frame is the parent's.
+    Empty,
+    /// An active task is validated; it may be launched.
+    Staged,
+    /// A successor is validated; it waits for ACTIVATE.
+    Waiting,
+    /// A successor was activated; it may be launched.
+    Activated,
+    /// A run is launched and not finalised.
+    Running,
+}
+
+impl Stage {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Empty, Self::Staged, Self::Waiting, Self::Activated, Self::Running];
+}
+
+/// What a state word means to the child.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum News {
+    /// Nothing new.
+    None,
+    /// An active task is published.
+    Task,
+    /// A successor is published for staging.
+    Successor,
+    /// The staged successor may run, or is withdrawn.
+    Activation,
+}
+
+/// The transition table of the child half: what a state word, seen in a stage, means; `None` is a violation of the
+/// protocol by the parent.
+#[must_use]
+pub const fn news(frames: Frames, stage: Stage, state: FrameState) -> Option<News> {
+    use FrameState as S;
+    Some(match (frames, stage, state) {
+        (_, Stage::Empty, S::Idle | S::TaskDone) => News::None,
+        (_, Stage::Empty, S::TaskReady) => News::Task,
+        // A one-frame child passes from the task it saw to its terminal state; meanwhile nobody writes the word.
+        (Frames::One, Stage::Staged | Stage::Running, S::TaskReady) => News::None,
+
+        (Frames::Two, Stage::Empty, S::TaskFailed) => News::None,
+        (Frames::Two, Stage::Empty, S::PrepareReady) => News::Successor,
+        (Frames::Two, Stage::Staged | Stage::Waiting, S::FrameStaged) => News::None,
+        (Frames::Two, Stage::Waiting, S::Activate) => News::Activation,
+        (Frames::Two, Stage::Activated, S::Activate) => News::None,
+        (Frames::Two, Stage::Running, S::TaskLaunched) => News::None,
+        _ => return None,
+    })
+}

@@ -1,0 +1,304 @@
+//! The child half of one mailbox.
+
+use core::fmt::Write as _;
+
+use super::control::Pending;
+use super::hold::{Hold, News, Right, Staged, news};
+use super::leaf::{ParentBell, Report, Runner, Task};
+use crate::ids::PipelineSlot;
+use crate::lane::Frames;
+use crate::mailbox::{Frame, Peer, Snapshot, Stamp, Words, write_failure};
+use crate::wire::frame as at;
+use crate::wire::{FrameState, Protocol, SlotRule};
+
+/// What a child is told at start.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ChildSpec {
+    /// How many task frames it serves (W-1).
+    pub frames: Frames,
+    /// The one version of the argument blob that it serves: protocol 2 or 3.
+    pub protocol: Protocol,
+    /// The pipeline depth that a chip child published. A one-frame child takes slots below it; one that publishes none
+    /// takes both slots (L-34).
+    pub depth: u32,
+}
+
+/// Why a child leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Leave {
+    /// The parent asked for it.
+    Stopped,
+    /// The parent broke the protocol, or the frame changed under the child (L-1).
+    Protocol,
+    /// What the child drives is in an unknown state (C-9).
+    Device,
+}
+
+impl Leave {
+    /// The exit status of the child's process.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Stopped => 0,
+            Self::Protocol => crate::lane::EXIT_PROTOCOL,
+            Self::Device => crate::lane::EXIT_DEVICE,
+        }
+    }
+}
+
+/// What one step of a child came to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Served {
+    /// Something was done; there may be more.
+    Worked,
+    /// A run is on the device and not complete: the device must be looked at again, no word will tell.
+    Running,
+    /// Nothing to do until the parent publishes something.
+    Idle,
+    /// Everything is given back; the process must leave with this status.
+    Exit(u8),
+}
+
+/// Everything around the machine that a step touches.
+pub(super) struct Env<'a, W, R, B> {
+    pub(super) words: &'a W,
+    pub(super) runner: &'a mut R,
+    pub(super) snapshots: &'a mut [Snapshot; 2],
+    pub(super) report: &'a mut Report,
+    pub(super) bell: &'a mut B,
+}
+
+/// What was served last: neither tasks nor controls starve the other (L-34).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Last {
+    Control,
+    Task,
+}
+
+/// The state of a child half, without the memory and the runner that it works on. `T` names a prepared run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Machine<T> {
+    pub(super) spec: ChildSpec,
+    pub(super) parent: Peer,
+    pub(super) holds: [Hold<T>; 2],
+    /// Which frame owns the execution claim: chosen, not yet finalised.
+    pub(super) claim: Option<PipelineSlot>,
+    /// Whether the config of that frame is diagnostic; nothing is prepared beside it then (L-12).
+    pub(super) claim_is_diagnostic: bool,
+    pub(super) last: Last,
+    pub(super) leaving: Option<Leave>,
+    /// The exit status was returned.
+    gone: bool,
+}
+
+/// A step that found nothing may go on to the next thing; one that worked, or must leave, ends.
+pub(super) type Flow = Result<bool, Leave>;
+
+impl<T: Copy + Eq> Machine<T> {
+    /// A child that has published INIT_READY.
+    #[must_use]
+    pub const fn new(spec: ChildSpec, parent: Peer) -> Self {
+        Self {
+            spec,
+            parent,
+            holds: [Hold::Empty; 2],
+            claim: None,
+            claim_is_diagnostic: false,
+            last: Last::Control,
+            leaving: None,
+            gone: false,
+        }
+    }
+
+    /// The pipeline slots whose task frames this child serves.
+    pub(super) fn slots(&self) -> &'static [PipelineSlot] {
+        &PipelineSlot::ALL[..self.spec.frames.count()]
+    }
+
+    /// One bounded round, in the order of L-34: shutdown; a control if a task was served last; tasks; a control.
+    pub(super) fn step<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Served
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let base = Frame::BASE.state(env.words);
+        let leave = match (self.leaving, shutdown_requested(base, env.words)) {
+            (Some(leave), _) => leave,
+            (None, true) if self.finishes_first() => match self.drive(env) {
+                Ok(worked) => return if worked { Served::Worked } else { Served::Running },
+                Err(leave) => leave,
+            },
+            (None, true) => Leave::Stopped,
+            (None, false) => match self.attend(base, env) {
+                Ok(true) => return Served::Worked,
+                Ok(false) if self.is_running() => return Served::Running,
+                Ok(false) => return Served::Idle,
+                Err(leave) => leave,
+            },
+        };
+        self.leaving = Some(leave);
+        if !self.gone {
+            self.close(leave, env);
+            self.gone = true;
+        }
+        Served::Exit(leave.exit_code())
+    }
+
+    fn attend<W, R, B>(&mut self, base: i32, env: &mut Env<'_, W, R, B>) -> Flow
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let Some(pending) = Pending::of(base) else {
+            env.report.clear();
+            let _ = write!(env.report, "the parent stored state {base} into the base frame");
+            return Err(Leave::Protocol);
+        };
+        if self.last == Last::Task && self.serve_control(pending, env)? {
+            return Ok(true);
+        }
+        if self.look(env)? | self.drive(env)? {
+            return Ok(true);
+        }
+        self.serve_control(pending, env)
+    }
+
+    /// Takes in what the parent published. Every newly visible frame is validated before one is chosen to run, and the
+    /// second look sees what was published before anything the first one saw (L-10).
+    fn look<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let mut worked = false;
+        for _ in 0..self.slots().len() {
+            let mut found = false;
+            for &slot in self.slots() {
+                found |= self.look_at(slot, env)?;
+            }
+            worked |= found;
+            if !found {
+                break;
+            }
+        }
+        Ok(worked)
+    }
+
+    fn look_at<W, R, B>(&mut self, slot: PipelineSlot, env: &mut Env<'_, W, R, B>) -> Flow
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let frame = Frame::task(slot);
+        let raw = frame.state(env.words);
+        let stage = self.holds[slot.index()].stage();
+        let meaning = FrameState::from_raw(raw).and_then(|state| news(self.spec.frames, stage, state));
+        match meaning {
+            Some(News::None) => Ok(false),
+            Some(News::Task) => self.take_in(slot, Right::Active, env).map(|()| true),
+            Some(News::Successor) => self.take_in(slot, Right::Waiting, env).map(|()| true),
+            Some(News::Activation) => self.activate(slot, env).map(|()| true),
+            None => {
+                env.report.clear();
+                let frame = slot.index();
+                let _ = write!(
+                    env.report,
+                    "the parent stored state {raw} into task frame {frame}, which to the child is {stage:?}"
+                );
+                Err(Leave::Protocol)
+            }
+        }
+    }
+
+    /// Whether there is something to do that the parent published: the look between announcing sleep and sleeping.
+    pub(super) fn has_work<W: Words>(&self, words: &W) -> bool {
+        if self.leaving.is_some() || self.is_running() || shutdown_requested(Frame::BASE.state(words), words) {
+            return true;
+        }
+        let frames_have = self.slots().iter().any(|slot| {
+            let stage = self.holds[slot.index()].stage();
+            FrameState::from_raw(Frame::task(*slot).state(words)).and_then(|state| news(self.spec.frames, stage, state))
+                != Some(News::None)
+        });
+        frames_have || self.control_is_due(words)
+    }
+
+    /// Whether the runner must be looked at.
+    pub(super) fn is_running(&self) -> bool {
+        self.holds.iter().any(|hold| matches!(hold, Hold::Running { .. }))
+    }
+
+    /// Which pipeline slots the frame of `slot` may carry.
+    pub(super) fn rule(&self, slot: PipelineSlot) -> SlotRule {
+        match self.spec.frames {
+            Frames::Two => SlotRule::Exactly(slot),
+            Frames::One => SlotRule::Below(if self.spec.depth == 0 { 2 } else { self.spec.depth.into() }),
+        }
+    }
+
+    /// Publishes a failure whose text is in the report. The frame is the parent's from then on.
+    pub(super) fn publish_failed<W: Words, R, B: ParentBell>(
+        &mut self,
+        slot: PipelineSlot,
+        code: i32,
+        env: &mut Env<'_, W, R, B>,
+    ) {
+        let frame = Frame::task(slot);
+        write_failure(env.words, frame, code, env.report.as_str(), self.parent);
+        let terminal = match self.spec.frames {
+            Frames::One => FrameState::TaskDone,
+            Frames::Two => FrameState::TaskFailed,
+        };
+        self.hand_back(slot, terminal, env);
+    }
+
+    /// Publishes a terminal state.
+    pub(super) fn hand_back<W: Words, R, B: ParentBell>(
+        &mut self,
+        slot: PipelineSlot,
+        terminal: FrameState,
+        env: &mut Env<'_, W, R, B>,
+    ) {
+        self.holds[slot.index()] = Hold::Empty;
+        if self.claim == Some(slot) {
+            self.claim = None;
+        }
+        self.last = Last::Task;
+        Frame::task(slot).publish_state(env.words, terminal);
+        env.bell.published();
+    }
+
+    /// Compares the frame with what was validated. If it changed, the report names both identities.
+    pub(super) fn recheck<W: Words, R, B>(
+        &self,
+        slot: PipelineSlot,
+        stamp: &Stamp,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<(), Leave> {
+        let found = Frame::task(slot).stamp(env.words);
+        if found == *stamp {
+            return Ok(());
+        }
+        env.report.clear();
+        let frame = slot.index();
+        let _ = write!(
+            env.report,
+            "the identity in task frame {frame} changed while the child held it: it validated {stamp} and finds {found}"
+        );
+        Err(Leave::Protocol)
+    }
+}
+
+/// The task of a snapshot.
+pub(super) fn task<'a, T>(staged: &Staged<T>, snapshot: &'a Snapshot) -> Task<'a> {
+    Task { identity: staged.identity, digest: snapshot.digest(), config: snapshot.config(), args: snapshot.args() }
+}
+
+/// Both signals of L-30: the sticky word, and the state that an old parent may have stored alone.
+fn shutdown_requested<W: Words>(base: i32, words: &W) -> bool {
+    base == FrameState::Shutdown.raw() || words.load(Frame::BASE.at(at::SHUTDOWN)) != 0
+}

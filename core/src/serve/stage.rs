@@ -1,0 +1,177 @@
+//! Taking a published frame in: validation in the order of L-5, native preparation beside a predecessor, activation.
+
+use core::fmt::Write as _;
+
+use super::hold::{Hold, Right, Staged};
+use super::leaf::{Failure, ParentBell, PrepareError, Runner};
+use super::machine::{Env, Leave, Machine, task};
+use crate::ids::PipelineSlot;
+use crate::lane::Frames;
+use crate::mailbox::{Frame, Words};
+use crate::wire::{FrameState, Preparation, WireError};
+
+/// What is wrong with a published frame, worded for the parent's side.
+enum Refusal {
+    Wire(WireError),
+    UnknownCallable,
+}
+
+impl From<WireError> for Refusal {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+impl<T: Copy + Eq> Machine<T> {
+    /// Copies and judges a newly visible frame; what passes is staged, what does not is failed.
+    pub(super) fn take_in<W, R, B>(
+        &mut self,
+        slot: PipelineSlot,
+        right: Right,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<(), Leave>
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let frame = Frame::task(slot);
+        let stamp = frame.stamp(env.words);
+        let judged = stamp
+            .judge(self.spec.protocol, self.rule(slot))
+            .map_err(Refusal::from)
+            .and_then(|identity| copy(slot, self.spec.protocol, env).map(|()| identity));
+        match judged {
+            Ok(identity) => {
+                let diagnostic = env.snapshots[slot.index()].config().is_diagnostic();
+                let staged = Staged { stamp, identity, diagnostic, right, token: None, deferred: false };
+                self.holds[slot.index()] = Hold::Staged(staged);
+                match self.spec.frames {
+                    Frames::One => Ok(()),
+                    Frames::Two => self.stage(slot, staged, env),
+                }
+            }
+            Err(refusal) => {
+                env.report.clear();
+                let _ = match refusal {
+                    Refusal::Wire(error) => {
+                        write!(env.report, "the child refused the frame: {error}; it carries {stamp}")
+                    }
+                    Refusal::UnknownCallable => write!(
+                        env.report,
+                        "callable {} is not registered in this child; register it before init, or before the task is \
+                         submitted where the child takes new callables",
+                        env.snapshots[slot.index()].digest()
+                    ),
+                };
+                self.publish_failed(slot, Failure::MESSAGE.code, env);
+                Ok(())
+            }
+        }
+    }
+
+    /// Publishes FRAME_STAGED. Behind a predecessor that owns the execution claim the run is natively prepared first, if
+    /// that may be (L-12, L-13).
+    fn stage<W, R, B>(
+        &mut self,
+        slot: PipelineSlot,
+        mut staged: Staged<T>,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<(), Leave>
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        if self.may_prepare_beside(staged.diagnostic, env.runner) {
+            match self.prepare(slot, &staged, env) {
+                Ok(token) => (staged.token, staged.deferred) = (token, token.is_none()),
+                Err(failure) => return self.refuse(slot, failure, env),
+            }
+        }
+        self.holds[slot.index()] = Hold::Staged(staged);
+        self.recheck(slot, &staged.stamp, env)?;
+        let preparation = if staged.token.is_some() { Preparation::Prepared } else { Preparation::Validated };
+        let frame = Frame::task(slot);
+        frame.set_preparation(env.words, preparation);
+        frame.publish_state(env.words, FrameState::FrameStaged);
+        env.bell.published();
+        Ok(())
+    }
+
+    /// Whether a run may be prepared beside the one that owns the claim: the runtime can, and neither is diagnostic (L-12).
+    pub(super) fn may_prepare_beside<R: Runner<Token = T>>(&self, diagnostic: bool, runner: &R) -> bool {
+        self.claim.is_some() && !diagnostic && !self.claim_is_diagnostic && runner.prepares_concurrently()
+    }
+
+    /// Prepares a staged run; `None` if it must be deferred (L-16).
+    pub(super) fn prepare<W, R, B>(
+        &mut self,
+        slot: PipelineSlot,
+        staged: &Staged<T>,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<Option<T>, Failure>
+    where
+        R: Runner<Token = T>,
+    {
+        env.report.clear();
+        match env.runner.prepare(&task(staged, &env.snapshots[slot.index()]), env.report) {
+            Ok(token) => Ok(Some(token)),
+            Err(PrepareError::Incompatible) => Ok(None),
+            Err(PrepareError::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// ACTIVATE was seen on a waiting successor (L-11, L-38).
+    pub(super) fn activate<W, R, B>(&mut self, slot: PipelineSlot, env: &mut Env<'_, W, R, B>) -> Result<(), Leave>
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let Hold::Staged(mut staged) = self.holds[slot.index()] else { return Ok(()) };
+        if Frame::task(slot).stamp(env.words).is_withdrawn() {
+            if let Some(token) = staged.token {
+                env.report.clear();
+                // An abandoned run has no result to lose; the answer is the withdrawal either way.
+                let _ = env.runner.finalize(token, env.report);
+            }
+            env.report.clear();
+            let _ = write!(env.report, "{} was withdrawn before it was launched", staged.identity);
+            self.publish_failed(slot, Failure::MESSAGE.code, env);
+            return Ok(());
+        }
+        self.recheck(slot, &staged.stamp, env)?;
+        staged.right = Right::Activated;
+        self.holds[slot.index()] = Hold::Staged(staged);
+        Ok(())
+    }
+
+    /// Fails a frame whose text is in the report, and leaves if the failure says so.
+    pub(super) fn refuse<W: Words, R, B: ParentBell>(
+        &mut self,
+        slot: PipelineSlot,
+        failure: Failure,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<(), Leave> {
+        self.publish_failed(slot, failure.code, env);
+        if failure.leave { Err(Leave::Device) } else { Ok(()) }
+    }
+}
+
+/// The rest of L-5: digest known, callable prepared; config; argument blob.
+fn copy<W: Words, R: Runner, B>(
+    slot: PipelineSlot,
+    protocol: crate::wire::Protocol,
+    env: &mut Env<'_, W, R, B>,
+) -> Result<(), Refusal> {
+    let frame = Frame::task(slot);
+    let snapshot = &mut env.snapshots[slot.index()];
+    snapshot.copy_digest(env.words, frame);
+    if !env.runner.knows(snapshot.digest()) {
+        return Err(Refusal::UnknownCallable);
+    }
+    snapshot.copy_config(env.words, frame)?;
+    snapshot.copy_args(env.words, frame, protocol)?;
+    Ok(())
+}
