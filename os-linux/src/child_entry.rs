@@ -128,7 +128,7 @@ unsafe fn disown(spec: &ChildSpec<'_>, kept: &[RawFd]) {
     }
     for fd in close {
         // SAFETY: owned by a value in a frame of the parent, which this process never returns to.
-        unsafe { rustix::io::close(fd) };
+        unsafe { libc::close(fd) };
     }
     for (start, len) in unmap {
         // SAFETY: as above, and it was listed.
@@ -136,7 +136,7 @@ unsafe fn disown(spec: &ChildSpec<'_>, kept: &[RawFd]) {
     }
 }
 
-/// All descriptors that are open, the one of the listing aside.
+/// All descriptors that are open, and the one of the listing, which no longer is.
 fn open_descriptors() -> impl Iterator<Item = RawFd> {
     let names: Vec<_> =
         fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();

@@ -1,0 +1,296 @@
+//! Runs cases that fork. Each gets a fresh, single-threaded process of its own: forking a threaded test runner is unsound.
+//!
+//! A test binary with `harness = false` lists its cases and hands them over:
+//!
+//! ```ignore
+//! mod harness;
+//! fn main() -> std::process::ExitCode {
+//!     harness::main(harness::cases![a_killed_child_is_reported, nothing_is_left_after_close])
+//! }
+//! ```
+//!
+//! A case passes if its function returns. It fails if it panics or dies, takes longer than [`LIMIT`], or leaves a process
+//! behind: the runner is a subreaper, so whatever a case orphans lands here and is found.
+// Every test binary compiles this module anew and uses a part of it.
+#![allow(dead_code)]
+
+use std::env;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process_group, pidfd_open, set_child_subreaper,
+};
+
+/// One case: its name is that of its function.
+pub(crate) struct Case {
+    /// What is printed and filtered by.
+    pub(crate) name: &'static str,
+    /// Runs in a process of its own.
+    pub(crate) run: fn(),
+}
+
+/// The cases of a binary, from the names of their functions.
+#[allow(unused_macros)]
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        &[$(harness::Case { name: stringify!($name), run: $name }),*]
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use cases;
+
+/// How long one case may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long what a case left behind may take to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Names the case to the process that runs it.
+const CASE: &str = "LANEWAY_TEST_CASE";
+
+/// Runs what the command line asks for, as `cargo test` words it: filters, `--exact`, `--skip`, `--list`, `--nocapture`.
+pub(crate) fn main(cases: &[Case]) -> ExitCode {
+    if let Ok(name) = env::var(CASE) {
+        let case = cases.iter().find(|case| case.name == name).expect("the runner names a case of this binary");
+        (case.run)();
+        return ExitCode::SUCCESS;
+    }
+    let wanted = Wanted::parse(env::args().skip(1));
+    let chosen: Vec<_> = cases.iter().filter(|case| wanted.holds(case.name)).collect();
+    if wanted.list {
+        chosen.iter().for_each(|case| println!("{}: test", case.name));
+        return ExitCode::SUCCESS;
+    }
+    set_child_subreaper(Some(getpid())).expect("the runner adopts what cases leave behind");
+    let mut failed = 0;
+    for case in &chosen {
+        let start = Instant::now();
+        match run(case, wanted.nocapture) {
+            Ok(()) => println!("case {} ... ok ({:.2} s)", case.name, start.elapsed().as_secs_f64()),
+            Err(text) => {
+                failed += 1;
+                println!("case {} ... FAILED: {text}", case.name);
+            }
+        }
+    }
+    println!("{} passed, {failed} failed", chosen.len() - failed);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The command line.
+#[derive(Default)]
+struct Wanted {
+    filters: Vec<String>,
+    skip: Vec<String>,
+    exact: bool,
+    list: bool,
+    nocapture: bool,
+    /// `--ignored`: only cases that are not run by default, of which there are none.
+    none: bool,
+}
+
+impl Wanted {
+    fn parse(mut args: impl Iterator<Item = String>) -> Self {
+        let mut wanted = Self::default();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--list" => wanted.list = true,
+                "--exact" => wanted.exact = true,
+                "--nocapture" | "--no-capture" => wanted.nocapture = true,
+                "--ignored" => wanted.none = true,
+                "--skip" => wanted.skip.extend(args.next()),
+                // Options of the usual runner that take a value.
+                "--test-threads" | "--format" | "--color" | "--logfile" | "--shuffle-seed" | "-Z" => drop(args.next()),
+                option if option.starts_with('-') => {}
+                _ => wanted.filters.push(arg),
+            }
+        }
+        wanted
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        let fits = |filter: &String| if self.exact { name == filter } else { name.contains(filter.as_str()) };
+        !self.none && (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skip.iter().any(fits)
+    }
+}
+
+/// Runs one case; the error says what went wrong and what it printed.
+fn run(case: &Case, nocapture: bool) -> Result<(), String> {
+    // A file rather than a pipe: a process that is left behind cannot keep the reader waiting.
+    let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("a file for the output"));
+    let mut command = Command::new(env::current_exe().expect("the path of this binary"));
+    command.env(CASE, case.name).stdin(Stdio::null()).process_group(0);
+    if !nocapture {
+        let copy = || Stdio::from(output.try_clone().expect("a copy of the descriptor"));
+        command.stdout(copy()).stderr(copy());
+    }
+    let mut child = command.spawn().expect("the binary runs itself");
+    let pid = Pid::from_child(&child);
+    let ended = wait_for_exit(pid, LIMIT);
+    if !ended {
+        // It leads its group and is not reaped, so the number is its own.
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+    let status = child.wait().expect("the case is our child");
+    let left = reap_orphans();
+    let problem = match (ended, status.code(), status.signal()) {
+        (false, ..) => format!("it took longer than {} s", LIMIT.as_secs()),
+        (true, Some(0), _) if left.is_empty() => return Ok(()),
+        (true, Some(0), _) => format!("it left processes behind: {}", left.join(", ")),
+        (true, Some(code), _) => format!("exit status {code}"),
+        (true, None, signal) => format!("signal {}", signal.unwrap_or_default()),
+    };
+    let mut text = Vec::new();
+    let _ = output.rewind().and_then(|()| output.read_to_end(&mut text));
+    Err(format!("{problem}\n{}", String::from_utf8_lossy(&text)))
+}
+
+/// Waits for the end of a child without reaping it; `false` if the time was over.
+pub(crate) fn wait_for_exit(pid: Pid, limit: Duration) -> bool {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("a pidfd of an unreaped child");
+    is_ready_within(pidfd.as_fd(), limit)
+}
+
+/// Waits until a descriptor is readable or hung up; `false` if the time was over.
+pub(crate) fn is_ready_within(fd: BorrowedFd<'_>, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        match poll(&mut fds, Some(&left.try_into().expect("a time that the kernel can wait"))) {
+            Err(rustix::io::Errno::INTR) => {}
+            answer => return answer.expect("poll") > 0,
+        }
+    }
+}
+
+/// Reaps what a case left behind; names what had to be killed.
+fn reap_orphans() -> Vec<String> {
+    let end = Instant::now() + GRACE;
+    let mut killed = Vec::new();
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) => {
+                for pid in children_of(getpid()) {
+                    killed.push(format!("{pid} ({})", command_of(pid)));
+                    let _ = rustix::process::kill_process(pid, Signal::KILL);
+                    let _ = wait_for_exit(pid, GRACE);
+                }
+            }
+            Err(_) => return killed,
+        }
+    }
+}
+
+/// Children of a process, zombies included.
+pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").expect("/proc is mounted");
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|&pid| stat_field(pid, 1).is_some_and(|ppid| ppid == parent.to_string()))
+        .filter_map(Pid::from_raw)
+        .collect()
+}
+
+/// Whether a process exists and has not ended (a zombie has).
+pub(crate) fn is_alive(pid: i32) -> bool {
+    stat_field(pid, 0).is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// A field of `/proc/<pid>/stat`, counted from the state (0) on.
+fn stat_field(pid: i32, index: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(index).map(str::to_owned)
+}
+
+fn command_of(pid: Pid) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// Descriptors that this process has open, with what each is, lowest first.
+pub(crate) fn descriptors() -> Vec<(i32, String)> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("/proc is mounted");
+    let mut open: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let target = std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
+            Some((entry.file_name().to_str()?.parse().ok()?, target))
+        })
+        .filter(|(_, target)| !target.starts_with("/proc/"))
+        .collect();
+    open.sort_unstable();
+    open
+}
+
+/// A pipe for what the processes of a case tell each other. It belongs to the test, so children inherit both ends.
+pub(crate) struct Channel {
+    read: OwnedFd,
+    write: Option<OwnedFd>,
+}
+
+impl Channel {
+    pub(crate) fn new() -> Self {
+        let (read, write) = rustix::pipe::pipe().expect("a pipe");
+        Self { read, write: Some(write) }
+    }
+
+    /// Sends bytes; a few fit without a reader.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        assert_eq!(rustix::io::write(self.sender(), bytes), Ok(bytes.len()));
+    }
+
+    /// Waits for the next bytes; none once every sender is gone.
+    pub(crate) fn receive(&self) -> Vec<u8> {
+        assert!(is_ready_within(self.read.as_fd(), LIMIT / 2), "nobody sent anything");
+        let mut bytes = vec![0; 4096];
+        let count = rustix::io::read(&self.read, &mut bytes).expect("a readable pipe");
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// As [`Channel::receive`], as text.
+    pub(crate) fn receive_text(&self) -> String {
+        String::from_utf8(self.receive()).expect("text")
+    }
+
+    /// Closes this process's copy of the sending end: [`Channel::wait_for_end`] then tells when all senders are gone.
+    pub(crate) fn close_sender(&mut self) {
+        self.write = None;
+    }
+
+    /// Waits until no process holds the sending end; says how long that took, and what was sent meanwhile. `None` if the
+    /// time was over.
+    pub(crate) fn wait_for_end(&self, limit: Duration) -> Option<(Duration, Vec<u8>)> {
+        assert!(self.write.is_none(), "this process is a sender itself");
+        let start = Instant::now();
+        let mut sent = Vec::new();
+        loop {
+            if !is_ready_within(self.read.as_fd(), limit.saturating_sub(start.elapsed())) {
+                return None;
+            }
+            let mut bytes = [0; 4096];
+            match rustix::io::read(&self.read, &mut bytes).expect("a readable pipe") {
+                0 => return Some((start.elapsed(), sent)),
+                count => sent.extend_from_slice(&bytes[..count]),
+            }
+        }
+    }
+
+    /// The sending end, for calls that want a descriptor.
+    pub(crate) fn sender(&self) -> BorrowedFd<'_> {
+        self.write.as_ref().expect("the sending end is open").as_fd()
+    }
+
+    /// The receiving end, for calls that want a descriptor.
+    pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}

@@ -1,0 +1,74 @@
+//! What the cases share.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsFd, RawFd};
+use std::time::Duration;
+
+use laneway_linux::child_entry::{ChildSpec, Started, start};
+use laneway_linux::sys::exit::Exit;
+use laneway_linux::sys::group::Group;
+use laneway_linux::sys::lifeline::{AtHangUp, Lifeline};
+
+use crate::harness::{LIMIT, is_ready_within};
+
+/// A child as the root of a tree starts it.
+pub(crate) const HEAD: ChildSpec<'static> = ChildSpec {
+    group: Group::Head,
+    at_hang_up: AtHangUp::Die,
+    keep_descriptors: &[],
+    keep_mappings: &[],
+    close_foreign_descriptors: false,
+};
+
+/// A child below the root.
+pub(crate) const BELOW: ChildSpec<'static> = ChildSpec { group: Group::Parents, ..HEAD };
+
+/// How soon a tree is gone after its parent was killed (L-32, P-14).
+pub(crate) const GONE_WITHIN: Duration = Duration::from_millis(100);
+
+pub(crate) fn child(spec: &ChildSpec<'_>, body: impl FnOnce(Lifeline) -> i32) -> Started {
+    // SAFETY: every case runs in a process of its own that has no foreign thread, or is about one that holds no lock.
+    unsafe { start(spec, body) }.expect("a child")
+}
+
+/// Waits for the end of a child and reaps it.
+pub(crate) fn exit_of(started: &mut Started) -> Exit {
+    let pidfd = started.process.pidfd().expect("this kernel has pidfds");
+    assert!(is_ready_within(pidfd, LIMIT / 2), "the child lives on");
+    started.process.poll().expect("its pidfd is readable")
+}
+
+/// Sleeps for ever in a system call.
+pub(crate) fn sleep_for_ever() -> ! {
+    loop {
+        let (read, _write) = rustix::pipe::pipe().expect("a pipe");
+        let _ = rustix::io::read(&read, &mut [0; 1]);
+    }
+}
+
+/// Waits until the subtree of a child is gone.
+pub(crate) fn assert_subtree_ends(started: &Started, within: Duration) {
+    assert!(is_ready_within(started.subtree.as_fd(), within), "somebody of the subtree is left");
+    assert!(started.subtree.is_gone());
+}
+
+/// What `/proc/self/status` says under a name.
+pub(crate) fn status(name: &str) -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.expect("a known name").trim().to_owned()
+}
+
+/// Whether a descriptor is open.
+pub(crate) fn is_open(fd: RawFd) -> bool {
+    std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok()
+}
+
+/// Whether an address is mapped.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
+    maps.lines().filter_map(|line| line.split(' ').next()?.split_once('-')).any(|(from, to)| {
+        let number = |text| usize::from_str_radix(text, 16).expect("an address");
+        (number(from)..number(to)).contains(&address)
+    })
+}
