@@ -236,6 +236,30 @@ pub enum WireError {
         /// The second of them.
         b: usize,
     },
+    /// A field of one core binary of a chip callable that is outside its range.
+    #[error("child {index}: {field} is {value}, must be {min}..={max}")]
+    Child {
+        /// The child.
+        index: usize,
+        /// The field.
+        field: &'static str,
+        /// The number found.
+        value: i128,
+        /// Smallest legal number.
+        min: i128,
+        /// Largest legal number.
+        max: i128,
+    },
+    /// A core binary of a chip callable that is not aligned.
+    #[error("child {index}: offset is {offset}, must be a multiple of {align}")]
+    ChildAlignment {
+        /// The child.
+        index: usize,
+        /// Its offset in the storage.
+        offset: u32,
+        /// Required alignment in bytes.
+        align: u32,
+    },
     /// A part that does not lie inside the whole.
     #[error("{what} at {offset} with {len} bytes leaves the {limit} bytes that it must lie in")]
     Outside {

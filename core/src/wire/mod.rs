@@ -27,6 +27,7 @@ pub mod extension;
 pub mod frame;
 
 mod buffer;
+mod chip_callable;
 mod chip_tensor;
 mod config;
 mod contract;
@@ -41,9 +42,11 @@ mod num;
 mod storage;
 mod tags;
 mod tensor;
+mod writer;
 
 pub use args::TaskArgsView;
 pub use buffer::{Access, Backend, BufferDescriptor, BufferIdentity, BufferRange};
+pub use chip_callable::{ChipCallable, ChipCallableSource, CoreCallable, CoreCallableSource};
 pub use chip_tensor::{ByteRange, ChipTensor};
 pub use config::{CallConfig, OUTPUT_PREFIX_BYTES, RINGS};
 pub use contract::{PipelineContract, PipelineResource, ResourceClass, ResourceKind};
