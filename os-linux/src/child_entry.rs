@@ -96,7 +96,7 @@ unsafe fn enter(
             Ok(false) => {}
             Ok(true) => return 0,
             Err(error) => {
-                eprintln!("laneway child {}: {error}", std::process::id());
+                panics::complain(&error.to_string());
                 return EXIT_PANIC;
             }
         }
@@ -107,7 +107,7 @@ unsafe fn enter(
         body(lifeline)
     });
     let code = code.unwrap_or_else(|text| {
-        eprintln!("laneway child {}: panic: {text}", std::process::id());
+        panics::complain(&format!("panic: {text}"));
         EXIT_PANIC
     });
     flush_streams();

@@ -113,8 +113,9 @@ impl Poller {
                 Watch::Level => EventFlags::empty(),
                 Watch::OneShot => EventFlags::ONESHOT,
             };
+        let fd = fd.as_fd();
         epoll::add(&self.set, fd, EventData::new_u64(token.0), flags)
-            .map_err(|errno| Error::system("epoll_ctl(ADD)", format!("watching descriptor {}", token.0), errno))
+            .map_err(|errno| Error::system("epoll_ctl(ADD)", format!("watching descriptor {}", fd.as_raw_fd()), errno))
     }
 
     /// Stops watching `fd`.
@@ -122,8 +123,10 @@ impl Poller {
     /// # Errors
     /// [`Error::System`] if it was not watched.
     pub fn remove(&self, fd: impl AsFd) -> Result<(), Error> {
-        epoll::delete(&self.set, fd.as_fd())
-            .map_err(|errno| Error::system("epoll_ctl(DEL)", format!("descriptor {}", fd.as_fd().as_raw_fd()), errno))
+        let fd = fd.as_fd();
+        epoll::delete(&self.set, fd).map_err(|errno| {
+            Error::system("epoll_ctl(DEL)", format!("forgetting descriptor {}", fd.as_raw_fd()), errno)
+        })
     }
 
     /// Sleeps until something is ready or `timeout` is over (`None`: for ever; zero: looks and returns).

@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, Write};
-use std::ptr;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -61,6 +60,19 @@ pub(crate) fn flush_streams() {
     // A stream that is closed or full is no reason not to go on.
     let _ = io::stdout().flush();
     let _ = io::stderr().flush();
-    // SAFETY: a null stream means all that are open for writing.
-    unsafe { libc::fflush(ptr::null_mut()) };
+    // Not all of C's streams at once: that waits for the lock of every one, and a thread that reads one may hold its lock
+    // for hours.
+    // SAFETY: C's own variable, set before `main` and assigned by nobody in a sane process.
+    let out = unsafe { stdout };
+    // SAFETY: an open stream.
+    unsafe { libc::fflush(out) };
+    // SAFETY: as above.
+    let err = unsafe { stderr };
+    // SAFETY: as above.
+    unsafe { libc::fflush(err) };
+}
+
+unsafe extern "C" {
+    static stdout: *mut libc::FILE;
+    static stderr: *mut libc::FILE;
 }

@@ -29,6 +29,12 @@ impl Inventory {
         self.mappings.insert(start, len);
     }
 
+    /// Lists a descriptor that was opened under this lock.
+    pub(super) fn adopt(&mut self, fd: OwnedFd) -> Descriptor {
+        self.descriptors.insert(fd.as_raw_fd());
+        Descriptor(Some(fd))
+    }
+
     pub(super) fn remove_mapping(&mut self, start: usize) {
         self.mappings.remove(&start);
     }
@@ -42,18 +48,14 @@ impl Descriptor {
     /// Runs `open` and lists what it opened, in one step as seen by a fork.
     pub(super) fn open(open: impl FnOnce() -> io::Result<OwnedFd>) -> io::Result<Self> {
         let mut inventory = lock();
-        let fd = open()?;
-        inventory.descriptors.insert(fd.as_raw_fd());
-        Ok(Self(Some(fd)))
+        Ok(inventory.adopt(open()?))
     }
 
     /// As [`Descriptor::open`] for calls that open two at once.
     pub(super) fn open_pair(open: impl FnOnce() -> io::Result<(OwnedFd, OwnedFd)>) -> io::Result<(Self, Self)> {
         let mut inventory = lock();
         let (one, two) = open()?;
-        inventory.descriptors.insert(one.as_raw_fd());
-        inventory.descriptors.insert(two.as_raw_fd());
-        Ok((Self(Some(one)), Self(Some(two))))
+        Ok((inventory.adopt(one), inventory.adopt(two)))
     }
 
     /// Leaves the descriptor open for the rest of this process and of all its descendants, whoever forks them.

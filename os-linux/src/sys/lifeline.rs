@@ -64,10 +64,10 @@ impl LifelinePipe {
             .map_err(|errno| Error::system("pipe2", "making a lifeline", errno))
     }
 
-    /// What the parent keeps; dropping it is what tells the child. Closes the parent's copy of the other end.
+    /// What the parent keeps. Closes its copy of the other end.
     #[must_use]
     pub fn into_parent(self) -> LifelineHold {
-        LifelineHold { _write: self.write }
+        LifelineHold { write: self.write }
     }
 
     /// What the child keeps. Closes its copy of the other end: while it held that, the pipe could never hang up.
@@ -89,10 +89,23 @@ impl LifelinePipe {
     }
 }
 
-/// The parent's end.
+/// The parent's end. Dropping it is what tells the child that its parent is gone.
+///
+/// It works the other way too: once the child is gone, it is ready with an error (the pipe has no reader), which is how a
+/// death is noticed where pidfds are missing or forbidden (P-32). A process that the child forked by itself delays that.
+/// A child lets go of the pipe a moment before it can be reaped, so look again, soon, if [`ChildProcess::poll`] says that
+/// it lives.
+///
+/// [`ChildProcess::poll`]: super::child::ChildProcess::poll
 #[derive(Debug)]
 pub struct LifelineHold {
-    _write: Descriptor,
+    write: Descriptor,
+}
+
+impl AsFd for LifelineHold {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.write.as_fd()
+    }
 }
 
 /// The child's end.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 thread_local! {
@@ -21,9 +22,14 @@ pub(crate) fn install_quiet_hook() {
         if CATCHING.get() {
             NOTED.set(Some(text));
         } else {
-            eprintln!("laneway child {}: panic: {text}", std::process::id());
+            complain(&format!("panic: {text}"));
         }
     }));
+}
+
+/// Prints one line of a child to standard error. Unlike `eprintln!` it cannot panic where that is closed.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "laneway child {}: {text}", std::process::id());
 }
 
 /// Runs `call`; a panic comes back as its text, with the place if this process is a child.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
-use super::inventory;
+use super::inventory::{self, Descriptor};
 use crate::Error;
 
 /// Which processes of the tree keep a region mapped.
@@ -25,12 +25,14 @@ pub enum Sharing {
 
 /// A piece of shared memory. Unmapped on drop; gives its pages back when the last process has unmapped it.
 ///
-/// It has no name that another process could open, and no descriptor stays open: only a fork shares it.
+/// It has no name that another process could open: only a fork shares it.
 #[derive(Debug)]
 pub struct Region {
     name: String,
     mapping: Mapping,
     sharing: Sharing,
+    /// Of a region of the whole tree, to ask how much of it is committed.
+    fd: Option<Descriptor>,
 }
 
 impl Region {
@@ -47,7 +49,8 @@ impl Region {
         if sharing == Sharing::Given {
             inventory.add_mapping(mapping.start(), len);
         }
-        Ok(Self { name: name.to_owned(), mapping, sharing })
+        let fd = (sharing == Sharing::Tree).then(|| inventory.adopt(fd));
+        Ok(Self { name: name.to_owned(), mapping, sharing, fd })
     }
 
     /// The name that messages and `/proc/<pid>/maps` show.
@@ -131,28 +134,18 @@ impl Region {
         }
     }
 
-    /// Bytes of this region that are backed by memory now.
+    /// Bytes of this region that are backed by memory now. A region that is not the whole tree's is small and counts whole.
+    ///
+    /// Asked in the process that made the region; a child has closed the descriptor that tells.
     ///
     /// # Errors
     /// [`Error::System`] if the kernel refuses to say.
     pub fn committed_bytes(&self) -> Result<u64, Error> {
-        let page = rustix::param::page_size();
-        let mut present = [0_u8; 4096];
-        let mut pages = 0_u64;
-        let step = present.len() * page;
-        for at in (0..self.mapping.len).step_by(step) {
-            let len = step.min(self.mapping.len - at);
-            // SAFETY: `at` is less than the length of the mapping.
-            let from = unsafe { self.mapping.base.add(at) };
-            // SAFETY: `len` bytes from there are inside the mapping and `present` has one byte for each of their pages.
-            let answer = unsafe { libc::mincore(from.as_ptr().cast(), len, present.as_mut_ptr()) };
-            if answer != 0 {
-                let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL);
-                return Err(Error::system("mincore", format!("measuring {}", self.name), errno));
-            }
-            pages += present[..len.div_ceil(page)].iter().filter(|&&byte| byte & 1 == 1).count() as u64;
-        }
-        Ok(pages * page as u64)
+        let Some(fd) = &self.fd else { return Ok(self.mapping.len as u64) };
+        let stat =
+            rustix::fs::fstat(fd).map_err(|errno| Error::system("fstat", format!("measuring {}", self.name), errno))?;
+        // The unit is 512 bytes, whatever the size of a block.
+        Ok(stat.st_blocks.unsigned_abs() * 512)
     }
 
     fn check(&self, range: &Range<usize>) -> Result<(), Error> {
@@ -279,7 +272,7 @@ mod tests {
     use laneway_core::mailbox::Words;
 
     fn region(pages: usize) -> Region {
-        Region::new("test", pages * rustix::param::page_size(), Sharing::Given).unwrap()
+        Region::new("test", pages * rustix::param::page_size(), Sharing::Tree).unwrap()
     }
 
     /// P-33
@@ -327,7 +320,7 @@ mod tests {
 
     /// P-18
     #[test]
-    fn a_region_is_a_named_memfd_and_no_descriptor_stays_open() {
+    fn a_private_region_is_a_named_memfd_and_keeps_no_descriptor() {
         let region = Region::new("laneway-test-name", 1, Sharing::Given).unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.starts_with(&format!("{:x}-", region.start()))).unwrap();

@@ -1,14 +1,13 @@
 //! Threads and forks (P-2): which threads are this library's, where they may be during a fork, and how many others exist.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use rustix::thread::gettid;
 
 use crate::Error;
 
@@ -20,8 +19,8 @@ struct Gate {
     inside: usize,
     /// A fork waits for them and lets no more in.
     forking: bool,
-    /// Thread ids of this library.
-    threads: BTreeSet<i32>,
+    /// Threads of this library, by the names that /proc has for them.
+    threads: BTreeSet<OsString>,
 }
 
 fn gate() -> MutexGuard<'static, Gate> {
@@ -117,11 +116,13 @@ impl<T: Send + 'static> LibraryThread<T> {
         let inside = Inside::enter();
         let saved = super::signals::block_all();
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let id = gettid().as_raw_nonzero().get();
-            gate().threads.insert(id);
+            let own = own_name().ok();
+            gate().threads.extend(own.clone());
             let mut park = Park(Some(inside));
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut park)));
-            gate().threads.remove(&id);
+            if let Some(own) = own {
+                gate().threads.remove(&own);
+            }
             Ended { result, _inside: park.0 }
         });
         saved.restore();
@@ -170,19 +171,25 @@ fn count_once() -> Result<usize, Error> {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         Error::advised("readdir", "counting threads in /proc/self/task", errno, "mount /proc")
     };
-    let own = gettid().as_raw_nonzero().get();
+    let own = own_name().map_err(failed)?;
     // Held over the listing: no thread of this library comes or goes meanwhile.
     let gate = gate();
     let mut count = 0;
     for entry in fs::read_dir("/proc/self/task").map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let id = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-        let ours = id.is_some_and(|id| id == own || gate.threads.contains(&id));
+        let name = entry.file_name();
+        let ours = name == own || gate.threads.contains(&name);
         if !ours && is_running(&entry.path().join("stat")) {
             count += 1;
         }
     }
     Ok(count)
+}
+
+/// What /proc calls the calling thread. Not its own number, which differs where /proc shows an outer PID namespace.
+fn own_name() -> io::Result<OsString> {
+    let link = fs::read_link("/proc/thread-self")?;
+    link.file_name().map(ToOwned::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// False for a thread that has ended: a main thread that left before the others stays listed as a zombie.
