@@ -1,6 +1,15 @@
-//! Engine and lanes in one step.
+//! Engine and lanes in one step: what endpoints report goes into the engine, what the engine wants done goes to the endpoints.
 
+mod busy;
+mod controls;
+#[expect(clippy::module_inception, reason = "the driver is what this floor is named after")]
+mod driver;
+mod error;
+mod port;
 mod watch;
 
 pub use crate::lane::{EndpointSpec, ExitCause, Frames, Label};
+pub use controls::ControlTicket;
+pub use driver::Driver;
+pub use error::{ControlError, ControlFault, DriverError};
 pub use watch::{Doorbells, Step, Watch};

@@ -52,8 +52,7 @@ impl<C> ControlState<C> {
 }
 
 impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
-    /// Asks for a control. Its end is an [`Event::Control`]; `deadline` includes any deferral (L-22). Returns whether it was
-    /// published at once.
+    /// Asks for a control. Its end is an [`Event::Control`]; `deadline` includes any deferral (L-22).
     ///
     /// # Errors
     /// The endpoint is dead or stopping, or a control is outstanding; the caller queues (L-20).
@@ -64,7 +63,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         request: &ControlRequest,
         deadline: Option<Instant>,
         now: Instant,
-    ) -> Result<bool, LaneError> {
+    ) -> Result<(), LaneError> {
         match self.life {
             Life::Open => {}
             Life::Stopping => return Err(LaneError::Stopping),
@@ -74,7 +73,8 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Err(LaneError::ControlOutstanding { outstanding: pending.request.command() });
         }
         self.control = ControlState::Deferred(Pending { key, request: *request, since: now, deadline });
-        Ok(self.publish_control(words, now))
+        self.publish_control(words, now);
+        Ok(())
     }
 
     /// Whether a control is asked for and not answered.
@@ -83,21 +83,25 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.control.pending().is_some()
     }
 
+    pub(super) const fn is_control_outstanding(&self) -> bool {
+        matches!(self.control, ControlState::Outstanding(_))
+    }
+
     /// Publishes a deferred control as soon as no unactivated successor is in its way.
-    pub(super) fn publish_control<W: Words>(&mut self, words: &W, now: Instant) -> bool {
-        let ControlState::Deferred(pending) = self.control else { return false };
+    pub(super) fn publish_control<W: Words>(&mut self, words: &W, now: Instant) {
+        let ControlState::Deferred(pending) = self.control else { return };
         if pending.changes_registry() && self.staged.is_some() {
-            return false;
+            return;
         }
         let found = Frame::BASE.state(words);
         if found != FrameState::Idle.raw() {
             let (place, during) = (Place::Base, During::Rest);
             self.set_poison(Poison::State { place, during, found: RawState(found) }, now);
-            return false;
+            return;
         }
         self.control = ControlState::Outstanding(pending);
         control::publish_request(words, &pending.request);
-        true
+        self.published = true;
     }
 
     /// Looks for the answer of an outstanding control, and at its deadline.

@@ -1,7 +1,8 @@
 //! What a lane reports.
 
-use super::Poison;
-use crate::wire::Preparation;
+use super::{Phase, Poison};
+use crate::time::Instant;
+use crate::wire::{DispatchIdentity, Preparation};
 
 /// One thing that happened on an endpoint. `K` is what the owner names a dispatch by, `C` a control.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,7 +51,14 @@ pub enum Outcome {
         code: i32,
     },
     /// The endpoint failed; [`Lane::poison`](super::Lane::poison) says why.
-    EndpointFailure,
+    EndpointFailure {
+        /// Whose task it was.
+        identity: DispatchIdentity,
+        /// Where it stood.
+        phase: Phase,
+        /// When it was published.
+        since: Instant,
+    },
     /// It was withdrawn and never ran.
     Skipped,
 }

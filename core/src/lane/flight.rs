@@ -1,5 +1,7 @@
 //! The parent's record of one task frame.
 
+use core::time::Duration;
+
 use super::Phase;
 use crate::mailbox::Stamp;
 use crate::time::Instant;
@@ -28,6 +30,10 @@ pub struct Flight<K> {
     pub(super) stamp: Stamp,
     /// Whether ACCEPTED was reported.
     pub(super) accepted: bool,
+    /// How long it may take from the moment that it may run.
+    pub(super) limit: Option<Duration>,
+    /// When it is overdue.
+    pub(super) due: Option<Instant>,
     /// What was permitted before the child had staged the frame (L-8).
     pub(super) permission: Permission,
 }

@@ -1,5 +1,7 @@
 //! The parent half of one mailbox.
 
+use core::time::Duration;
+
 use super::control::ControlState;
 use super::flight::{Flight, Permission, Record};
 use super::{EndpointSpec, ExitCause, Frames, LaneError, Phase, Place, Poison, RawState};
@@ -25,6 +27,8 @@ pub struct Job<'a, K> {
     pub config: &'a CallConfig,
     /// Its encoded arguments, in the protocol of the endpoint.
     pub blob: &'a [u8],
+    /// How long it may take from the moment that it may run (E-43).
+    pub limit: Option<Duration>,
     /// Stage it for the next run; it runs after [`Lane::activate`].
     pub prepare_only: bool,
 }
@@ -48,6 +52,8 @@ pub struct Lane<K, C> {
     pub(super) life: Life,
     pub(super) exit: Option<ExitCause>,
     pub(super) subtree_gone: bool,
+    /// Whether something was published since [`Lane::take_published`].
+    pub(super) published: bool,
 }
 
 /// Whether an endpoint accepts work.
@@ -61,6 +67,8 @@ pub(super) enum Life {
         since: Instant,
         /// Whether the event was taken.
         reported: bool,
+        /// Whether its owner was asked to kill it.
+        kill_asked: bool,
     },
 }
 
@@ -80,6 +88,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             life: Life::Open,
             exit: None,
             subtree_gone: false,
+            published: false,
         }
     }
 
@@ -89,21 +98,29 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         &self.spec
     }
 
-    /// Whether the child announces its sleep, so that it must be looked for after a publish.
-    #[must_use]
-    pub fn child_sleeps(&self) -> bool {
-        self.child == Peer::Known
+    /// Whether something was published since the last call. If so, and the child announces its sleep, the caller looks for a
+    /// sleeper ([`extension::take_sleeper`]) and wakes it.
+    pub const fn take_published(&mut self) -> bool {
+        core::mem::replace(&mut self.published, false)
     }
 
-    /// Whether a task of the executing run, or of the next one if `prepare_only`, can be published now. A control that
-    /// changes the registry holds both back for a while (L-21).
+    /// Whether the child showed this project's magic.
     #[must_use]
-    pub fn takes(&self, prepare_only: bool) -> bool {
-        if prepare_only {
-            self.staged.is_none() && self.spec.frames == Frames::Two && !self.control.holds_successors()
-        } else {
-            self.active.is_none() && !self.control.holds_everything()
-        }
+    pub const fn child(&self) -> Peer {
+        self.child
+    }
+
+    /// Whether a control that changes the registry holds back a task of the executing run, or of the next one if
+    /// `prepare_only` (L-21). It is over by itself; submit then.
+    #[must_use]
+    pub fn is_held_back(&self, prepare_only: bool) -> bool {
+        if prepare_only { self.control.holds_successors() } else { self.control.holds_everything() }
+    }
+
+    /// Dispatches in flight.
+    #[must_use]
+    pub const fn in_flight(&self) -> usize {
+        self.inflight
     }
 
     /// The dispatch in the active lane.
@@ -162,10 +179,13 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         *lane = Some(slot);
         self.inflight += 1;
         let permission = Permission::None;
-        let flight = Flight { key: job.key, identity, phase, since: now, stamp, accepted: false, permission };
+        let due = job.limit.filter(|_| !job.prepare_only).map(|limit| now.saturating_add(limit));
+        let (key, limit) = (job.key, job.limit);
+        let flight = Flight { key, identity, phase, since: now, stamp, accepted: false, permission, limit, due };
         self.frames[slot.index()] = Record::Busy(flight);
         let task = Publication { stamp, digest: job.digest, config: job.config, blob: job.blob };
         publish(words, frame, &task, self.child, phase.state());
+        self.published = true;
         Ok(dispatch)
     }
 
@@ -189,11 +209,11 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// The run of the staged dispatch is executing now: the staged lane becomes the active one, and ACTIVATE is published as
-    /// soon as the child has staged the frame (L-8, L-9). Returns whether something was published.
+    /// soon as the child has staged the frame (L-8, L-9).
     ///
     /// # Errors
     /// The active lane is occupied, or nothing of `run` is staged; nothing changed.
-    pub fn activate<W: Words>(&mut self, words: &W, run: RunId, now: Instant) -> Result<bool, LaneError> {
+    pub fn activate<W: Words>(&mut self, words: &W, run: RunId, now: Instant) -> Result<(), LaneError> {
         self.check_open()?;
         let slot = self.staged.ok_or(LaneError::NothingStaged)?;
         if self.active.is_some() {
@@ -205,16 +225,16 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Err(LaneError::NothingStaged);
         }
         flight.permission = Permission::Activate;
+        flight.due = flight.limit.map(|limit| now.saturating_add(limit));
         (self.active, self.staged) = (Some(slot), None);
         self.use_permission(words, slot, now)
     }
 
-    /// Takes a staged dispatch back; it ends as skipped once the child has answered (L-38). Returns whether something was
-    /// published.
+    /// Takes a staged dispatch back; it ends as skipped once the child has answered (L-38).
     ///
     /// # Errors
     /// That dispatch is not staged, or was activated; nothing changed.
-    pub fn withdraw<W: Words>(&mut self, words: &W, key: K, now: Instant) -> Result<bool, LaneError> {
+    pub fn withdraw<W: Words>(&mut self, words: &W, key: K, now: Instant) -> Result<(), LaneError> {
         self.check_open()?;
         let slot = self.staged.ok_or(LaneError::NothingStaged)?;
         let flight = self.flight_mut(slot).filter(|flight| flight.key == key).ok_or(LaneError::NothingStaged)?;
@@ -228,13 +248,13 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         words: &W,
         slot: PipelineSlot,
         now: Instant,
-    ) -> Result<bool, LaneError> {
-        let Some(flight) = self.flight_mut(slot) else { return Ok(false) };
+    ) -> Result<(), LaneError> {
+        let Some(flight) = self.flight_mut(slot) else { return Ok(()) };
         let (Phase::Waiting, permission, stamp) = (flight.phase, flight.permission, flight.stamp) else {
-            return Ok(false);
+            return Ok(());
         };
         let next = match permission {
-            Permission::None => return Ok(false),
+            Permission::None => return Ok(()),
             Permission::Activate => Phase::Activated,
             Permission::Withdraw => Phase::Withdrawn,
         };
@@ -247,7 +267,10 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             // If the exchange fails the child has failed the frame meanwhile, and the next look sees that.
             flight.phase = next;
         }
-        Ok(frame.activate(words).is_ok())
+        if frame.activate(words).is_ok() {
+            self.published = true;
+        }
+        Ok(())
     }
 
     /// Compares trailer and lease with what was published (L-1).

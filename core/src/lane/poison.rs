@@ -6,8 +6,8 @@ use core::time::Duration;
 use super::{ExitCause, Phase};
 use crate::ids::PipelineSlot;
 use crate::mailbox::Stamp;
-use crate::wire::FrameState;
 use crate::wire::control::ControlCommand;
+use crate::wire::{DispatchIdentity, FrameState};
 
 /// A frame of a mailbox, for messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -118,6 +118,21 @@ pub enum Poison {
         /// How long it was given, deferral included.
         waited: Duration,
     },
+    /// A task had a deadline and did not end by it (E-43, C-15).
+    #[error(
+        "{identity} did not end by its deadline: it is {phase} since {age:?}; the child is lost and will be killed"
+    )]
+    Overdue {
+        /// Whose task it is.
+        identity: DispatchIdentity,
+        /// Where it stands.
+        phase: Phase,
+        /// How long ago it was published.
+        age: Duration,
+    },
+    /// A killed child, or its subtree, did not go (L-35).
+    #[error("the child cannot be got rid of; what its tasks name is kept until this process ends")]
+    Stuck,
     /// The thread that drives the lanes failed in between (L-26).
     #[error(
         "the progress driver failed inside a round over this endpoint; the child was asked to leave, please report this"

@@ -77,7 +77,9 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         };
         // A withdrawn dispatch has no identity any more; its answer is taken as it comes (L-38).
         if flight.phase == Phase::Withdrawn {
-            return Ok((sight == Sight::Failed).then(|| self.end(slot, FrameState::TaskFailed, Outcome::Skipped)));
+            return Ok(
+                (sight == Sight::Failed).then(|| self.end(slot, flight.key, FrameState::TaskFailed, Outcome::Skipped))
+            );
         }
         if !flight.accepted
             && (sight != Sight::Same || self.spec.marks_acceptance)
@@ -86,6 +88,10 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Ok(Some(Event::Accepted { key: flight.key }));
         }
         match sight {
+            Sight::Same if flight.due.is_some_and(|due| due <= now) => {
+                let (identity, phase, age) = (flight.identity, flight.phase, now.since(flight.since));
+                Err(Poison::Overdue { identity, phase, age })
+            }
             Sight::Same => Ok(None),
             Sight::Moved(phase @ (Phase::Staged | Phase::Waiting)) => {
                 self.compare(words, slot, &flight.stamp, HandOver::Staging)?;
@@ -112,7 +118,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                         Outcome::TaskFailure { code }
                     }
                 };
-                Ok(Some(self.end(slot, terminal, outcome)))
+                Ok(Some(self.end(slot, flight.key, terminal, outcome)))
             }
         }
     }
@@ -139,28 +145,27 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Ends the dispatch in a frame: the frame is free, its lane too.
-    fn end(&mut self, slot: PipelineSlot, left: FrameState, outcome: Outcome) -> Event<K, C> {
-        let record = core::mem::replace(&mut self.frames[slot.index()], Record::Free(left));
+    fn end(&mut self, slot: PipelineSlot, key: K, left: FrameState, outcome: Outcome) -> Event<K, C> {
+        self.frames[slot.index()] = Record::Free(left);
         for lane in [&mut self.active, &mut self.staged] {
             if *lane == Some(slot) {
                 *lane = None;
             }
         }
         self.inflight -= 1;
-        match record {
-            Record::Busy(Flight { key, .. }) => Event::Completed { key, outcome },
-            Record::Free(_) => unreachable!("only an occupied frame is ended"),
-        }
+        Event::Completed { key, outcome }
     }
 
     /// Poisoned: gives owned frames back, one per call, once nothing can write what their tasks name (L-27).
     fn give_back<W: Words>(&mut self, words: &W) -> Option<Event<K, C>> {
-        let quiet = |slot: PipelineSlot| {
+        [self.active, self.staged].into_iter().flatten().find_map(|slot| {
             let state = FrameState::from_raw(Frame::task(slot).state(words));
-            self.subtree_gone || (!self.spec.waitable && state.is_some_and(FrameState::is_terminal))
-        };
-        let slot = [self.active, self.staged].into_iter().flatten().find(|slot| quiet(*slot))?;
-        Some(self.end(slot, FrameState::Idle, Outcome::EndpointFailure))
+            if !self.subtree_gone && (self.spec.waitable || !state.is_some_and(FrameState::is_terminal)) {
+                return None;
+            }
+            let Flight { key, identity, phase, since, .. } = *self.flight(slot)?;
+            Some(self.end(slot, key, FrameState::Idle, Outcome::EndpointFailure { identity, phase, since }))
+        })
     }
 }
 

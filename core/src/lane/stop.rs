@@ -1,7 +1,5 @@
 //! How an endpoint ends: stopped, poisoned, dead.
 
-use core::time::Duration;
-
 use super::lane::Life;
 use super::{ExitCause, Lane, Poison};
 use crate::mailbox::{Frame, Words};
@@ -22,7 +20,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     /// Poisons the endpoint: something outside the mailbox makes it unusable. The first reason is kept (L-26).
     pub fn set_poison(&mut self, reason: Poison, now: Instant) {
         if !matches!(self.life, Life::Poisoned { .. }) {
-            self.life = Life::Poisoned { reason, since: now, reported: false };
+            self.life = Life::Poisoned { reason, since: now, reported: false, kill_asked: false };
         }
     }
 
@@ -40,20 +38,17 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.life != Life::Open && self.exit.is_none()
     }
 
-    /// Requests shutdown: the sticky word first, then the state (L-30). Returns whether a word was written, so that the
-    /// child must be woken.
-    pub fn request_stop<W: Words>(&self, words: &W) -> bool {
-        let mut wrote = false;
+    /// Requests shutdown: the sticky word first, then the state (L-30).
+    pub fn request_stop<W: Words>(&mut self, words: &W) {
         if words.load(Frame::BASE.at(at::SHUTDOWN)) != 1 {
             words.store(Frame::BASE.at(at::SHUTDOWN), 1);
-            wrote = true;
+            self.published = true;
         }
         // CONTROL_DONE may have overwritten it since the last round.
         if Frame::BASE.state(words) != FrameState::Shutdown.raw() {
             Frame::BASE.publish_state(words, FrameState::Shutdown);
-            wrote = true;
+            self.published = true;
         }
-        wrote
     }
 
     /// The child has ended. An endpoint that was not being stopped, or still owns frames, is poisoned (L-25, E-41). What the
@@ -76,31 +71,60 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.exit
     }
 
-    /// When a poisoned child that has not ended is due to be killed by its owner (L-35).
-    #[must_use]
-    pub fn kill_due(&self) -> Option<Instant> {
+    /// Whether a poisoned child has used up its grace and its owner must kill it (L-35). Says so once.
+    pub fn take_kill(&mut self, now: Instant) -> bool {
+        let due = self.kill_due().is_some_and(|due| due <= now);
+        if let (true, Life::Poisoned { kill_asked, .. }) = (due, &mut self.life) {
+            *kill_asked = true;
+        }
+        due
+    }
+
+    fn kill_due(&self) -> Option<Instant> {
         match self.life {
-            Life::Poisoned { since, .. } if self.exit.is_none() => Some(since.saturating_add(self.spec.poison_grace)),
+            Life::Poisoned { since, kill_asked: false, .. } if self.exit.is_none() && self.spec.waitable => {
+                Some(since.saturating_add(self.spec.poison_grace))
+            }
             _ => None,
         }
     }
 
-    /// When this lane must be polled again although no word changed.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
-        self.control.pending().and_then(|pending| pending.deadline)
+    /// The child, or its subtree, is stuck for good: nothing of it is given back, and nothing is waited for (L-35).
+    pub fn abandon(&mut self, now: Instant) {
+        self.set_poison(Poison::Stuck, now);
+        (self.active, self.staged, self.inflight) = (None, None, 0);
     }
 
-    /// Whether nothing is in flight, no control is outstanding and every event was taken: the lane need not be polled.
+    /// When this lane must be polled again although no word changed: the end of a control's time, of a task's, of a grace.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let control = self.control.pending().and_then(|pending| pending.deadline);
+        let task = self.active().and_then(|flight| flight.due);
+        [control, task, self.kill_due()].into_iter().flatten().min()
+    }
+
+    /// Reports the words that the next events will change, by region offset, and what they held at the last look.
+    pub fn watch(&self, mut word: impl FnMut(usize, i32)) {
+        if self.poison().is_some() {
+            return;
+        }
+        for slot in [self.active, self.staged].into_iter().flatten() {
+            let Some(flight) = self.flight(slot) else { continue };
+            word(Frame::task(slot).at(at::STATE), flight.phase.state().raw());
+            if self.spec.marks_acceptance && !flight.accepted {
+                word(Frame::task(slot).at(at::ACCEPTED), 0);
+            }
+        }
+        if self.is_control_outstanding() {
+            word(Frame::BASE.at(at::STATE), FrameState::ControlRequest.raw());
+        }
+    }
+
+    /// Whether nothing is in flight, no control is outstanding, every event was taken and no kill is due: the lane need not
+    /// be polled.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let told = !matches!(self.life, Life::Poisoned { reported: false, .. });
-        self.inflight == 0 && !self.has_control() && told
-    }
-
-    /// How long a dispatch has been out.
-    #[must_use]
-    pub fn age(&self, now: Instant) -> Option<Duration> {
-        self.active().or(self.staged()).map(|flight| now.since(flight.since))
+        self.inflight == 0 && !self.has_control() && told && self.kill_due().is_none()
     }
 }

@@ -1,0 +1,425 @@
+//! Engine and lanes in one step.
+
+use core::fmt::Write as _;
+use core::time::Duration;
+
+use alloc::vec::Vec;
+
+use super::busy::BusySet;
+use super::controls::{ControlTicket, Controls, Sendable};
+use super::error::{ControlError, ControlFault, DriverError};
+use super::port::Port;
+use super::watch::{Doorbells, Step, Watch};
+use crate::engine::{Action, Engine, Outcome as Ended, Ticket};
+use crate::ids::{EndpointIndex, RunId};
+use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison};
+use crate::mailbox::{LONG_TEXT, Peer, Text, Words, extension};
+use crate::time::Instant;
+use crate::wire::control::ControlRequest;
+
+/// A message: what stands in front of a child's text, and the text.
+type Message = Text<{ LONG_TEXT + 256 }>;
+
+/// One level's engine and all its endpoints. Whoever is the progress owner calls [`step`](Self::step) in a loop; nothing here
+/// waits. After [`new`](Self::new) no method on the way of a task allocates or formats.
+#[derive(Debug)]
+pub struct Driver<W> {
+    engine: Engine,
+    ports: Vec<Port<W>>,
+    busy: BusySet,
+    controls: Controls,
+    text: Text<LONG_TEXT>,
+    message: Message,
+    kills: Vec<EndpointIndex>,
+}
+
+impl<W: Words> Driver<W> {
+    /// Joins an engine with its endpoints; the position of an endpoint is the
+    /// [`EndpointIndex`] that its [`WorkerSpec`](crate::engine::WorkerSpec) names. INIT_READY of each was consumed.
+    pub fn new(engine: Engine, endpoints: impl IntoIterator<Item = (EndpointSpec, W)>) -> Self {
+        let ports: Vec<_> = endpoints.into_iter().map(|(spec, words)| Port::new(spec, words)).collect();
+        let busy = BusySet::new(ports.len());
+        let controls = Controls::new(64.max(4 * ports.len()));
+        let kills = Vec::with_capacity(ports.len());
+        Self { engine, ports, busy, controls, text: Text::new(), message: Text::new(), kills }
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, to begin runs and submit tasks. What that makes placeable is placed by the next [`step`](Self::step).
+    pub const fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The lane of an endpoint, to look at.
+    #[must_use]
+    pub fn lane(&self, endpoint: EndpointIndex) -> Option<&Lane<Ticket, ControlTicket>> {
+        self.ports.get(endpoint.index()).map(|port| &port.lane)
+    }
+
+    /// One bounded round: takes in what busy endpoints published, tells the engine, sends what it wants sent. Costs what
+    /// changed, not what exists (E-37).
+    pub fn step(&mut self, now: Instant, bells: &mut impl Doorbells) -> Step {
+        let mut progressed = false;
+        let mut deadline = self.controls.deadline();
+        let mut from = 0;
+        while let Some(endpoint) = self.busy.next_from(from) {
+            from = endpoint.index() + 1;
+            progressed |= self.poll(endpoint, now, bells);
+            deadline = earliest(deadline, self.ports[endpoint.index()].lane.deadline());
+        }
+        if self.controls.queued() > 0 {
+            progressed |= self.send_controls(now, bells);
+        }
+        // Completions were processed above, so nothing is placed on stale knowledge (E-35).
+        while let Some(action) = self.engine.next_action() {
+            self.perform(action, now, bells);
+            progressed = true;
+        }
+        Step { progressed, deadline }
+    }
+
+    /// Takes in everything that one endpoint has to say.
+    fn poll(&mut self, endpoint: EndpointIndex, now: Instant, bells: &mut impl Doorbells) -> bool {
+        let mut progressed = false;
+        loop {
+            let port = &mut self.ports[endpoint.index()];
+            let Some(event) = port.lane.poll(&port.words, now, &mut self.text) else { break };
+            self.take_in(endpoint, event, now);
+            progressed = true;
+        }
+        let port = &mut self.ports[endpoint.index()];
+        if port.lane.wants_shutdown() {
+            port.lane.request_stop(&port.words);
+            if port.lane.take_kill(now) {
+                self.kills.push(endpoint);
+            }
+        }
+        progressed |= self.send_held(endpoint, now);
+        self.settle(endpoint, bells);
+        progressed
+    }
+
+    /// After anything was done on a lane: wakes the child if something was published to it asleep, and keeps the busy set.
+    fn settle(&mut self, endpoint: EndpointIndex, bells: &mut impl Doorbells) {
+        let port = &mut self.ports[endpoint.index()];
+        if port.lane.take_published() && port.lane.child() == Peer::Known && extension::take_sleeper(&port.words) {
+            bells.ring(endpoint);
+        }
+        if port.is_quiet() {
+            self.busy.remove(endpoint);
+        } else {
+            self.busy.insert(endpoint);
+        }
+    }
+
+    /// Tells the engine, or the waiter of a control, what happened.
+    fn take_in(&mut self, endpoint: EndpointIndex, event: Event<Ticket, ControlTicket>, now: Instant) {
+        match event {
+            Event::Staged { key, .. } => {
+                self.engine.staged(key);
+            }
+            Event::Accepted { key } => {
+                self.engine.accepted(key);
+            }
+            Event::Completed { key, outcome } => self.completed(endpoint, key, outcome, now),
+            Event::Control { key, outcome } => {
+                let result = match outcome {
+                    ControlOutcome::Done(result) => Ok(result),
+                    ControlOutcome::Failed { code } => {
+                        let mut text = Text::new();
+                        text.push_str(self.text.as_str());
+                        Err(ControlFault::Failed { code, text })
+                    }
+                    ControlOutcome::Poisoned(reason) => Err(ControlFault::Dead(reason)),
+                    ControlOutcome::Stopped => Err(ControlFault::Stopped),
+                };
+                self.controls.end(key, result);
+            }
+            Event::Poisoned { reason } => {
+                self.describe(endpoint, reason);
+                // Only an endpoint that the engine was not told of could be refused, and then it sends nothing there.
+                let _ = self.engine.endpoint_dead(endpoint, self.message.as_str());
+                self.drop_held(endpoint);
+            }
+        }
+    }
+
+    fn completed(&mut self, endpoint: EndpointIndex, ticket: Ticket, outcome: Outcome, now: Instant) {
+        let lane = &self.ports[endpoint.index()].lane;
+        match outcome {
+            Outcome::Success => {
+                self.engine.completed(ticket, Ended::Success);
+            }
+            Outcome::Skipped => {
+                self.engine.completed(ticket, Ended::Skipped);
+            }
+            Outcome::TaskFailure { code } => {
+                self.message.clear();
+                let _ = write!(self.message, "{}: code {code}: {}", lane.spec().label, self.text);
+                self.engine.completed(ticket, Ended::TaskFailure(self.message.as_str()));
+            }
+            Outcome::EndpointFailure { identity, phase, since } => {
+                let reason = lane.poison().unwrap_or(Poison::Driver);
+                self.describe(endpoint, reason);
+                let age = now.since(since);
+                let _ = write!(self.message, "; it held {identity}, {phase}, published {age:?} ago");
+                self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
+            }
+        }
+    }
+
+    /// Writes `<label> (pid <n>): <reason>` into the message.
+    fn describe(&mut self, endpoint: EndpointIndex, reason: impl core::fmt::Display) {
+        let spec = self.ports[endpoint.index()].lane.spec();
+        self.message.clear();
+        let _ = match spec.pid {
+            Some(pid) => write!(self.message, "{} (pid {pid}): {reason}", spec.label),
+            None => write!(self.message, "{}: {reason}", spec.label),
+        };
+    }
+
+    fn perform(&mut self, action: Action, now: Instant, bells: &mut impl Doorbells) {
+        match action {
+            Action::Dispatch { ticket, endpoint, prepare_only } => {
+                let port = &mut self.ports[endpoint.index()];
+                match prepare_only {
+                    false => port.held_active = Some(ticket),
+                    true => port.held_staged = Some(ticket),
+                }
+                self.send_held(endpoint, now);
+                self.settle(endpoint, bells);
+            }
+            Action::Activate { run, endpoint, ticket } => {
+                self.activate(endpoint, run, ticket, now);
+                self.settle(endpoint, bells);
+            }
+            Action::Withdraw { endpoint, ticket } => {
+                self.withdraw(endpoint, ticket, now);
+                self.settle(endpoint, bells);
+            }
+        }
+    }
+
+    /// Sends what waits for its lane, unless a control holds it back (L-21).
+    fn send_held(&mut self, endpoint: EndpointIndex, now: Instant) -> bool {
+        let mut sent = false;
+        for prepare_only in [false, true] {
+            let Self { engine, ports, .. } = self;
+            let Port { words, lane, held_active, held_staged } = &mut ports[endpoint.index()];
+            let held = if prepare_only { held_staged } else { held_active };
+            let Some(ticket) = *held else { continue };
+            if lane.is_held_back(prepare_only) {
+                continue;
+            }
+            *held = None;
+            sent = true;
+            // A dispatch that is over meanwhile has no payload, and nobody waits for it.
+            let Some(payload) = engine.payload(ticket) else { continue };
+            let job = Job {
+                key: ticket,
+                run: payload.run,
+                slot: payload.pipeline_slot,
+                generation: payload.generation,
+                digest: payload.digest,
+                config: payload.config,
+                blob: payload.blob,
+                limit: payload.deadline,
+                prepare_only,
+            };
+            if let Err(error) = lane.submit(words, &job, now) {
+                self.refuse(endpoint, ticket, error);
+            }
+        }
+        sent
+    }
+
+    /// A dispatch that could not be sent ends as a failure of its endpoint, once (L-2).
+    fn refuse(&mut self, endpoint: EndpointIndex, ticket: Ticket, error: LaneError) {
+        self.describe(endpoint, error);
+        self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
+    }
+
+    fn activate(&mut self, endpoint: EndpointIndex, run: RunId, ticket: Ticket, now: Instant) {
+        let port = &mut self.ports[endpoint.index()];
+        if port.held_staged == Some(ticket) {
+            // Never published: it goes out as an ordinary task of the run that now executes.
+            port.held_active = port.held_staged.take();
+            self.send_held(endpoint, now);
+            return;
+        }
+        match port.lane.activate(&port.words, run, now) {
+            Ok(()) | Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
+            // The engine and the lane disagree about what is staged: nothing on this endpoint can be trusted (L-26).
+            Err(_) => port.lane.set_poison(Poison::Driver, now),
+        }
+    }
+
+    fn withdraw(&mut self, endpoint: EndpointIndex, ticket: Ticket, now: Instant) {
+        let port = &mut self.ports[endpoint.index()];
+        if port.held_staged == Some(ticket) {
+            port.held_staged = None;
+            self.engine.completed(ticket, Ended::Skipped);
+            return;
+        }
+        match port.lane.withdraw(&port.words, ticket, now) {
+            Ok(()) | Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
+            Err(_) => port.lane.set_poison(Poison::Driver, now),
+        }
+    }
+
+    /// Ends dispatches that were never published to a lane that takes nothing any more.
+    fn drop_held(&mut self, endpoint: EndpointIndex) {
+        let port = &mut self.ports[endpoint.index()];
+        let reason = port.lane.poison();
+        for ticket in [port.held_active.take(), port.held_staged.take()].into_iter().flatten() {
+            let error = reason.map_or(LaneError::Stopping, LaneError::Poisoned);
+            self.refuse(endpoint, ticket, error);
+        }
+    }
+
+    /// Asks for a control on an endpoint. One at a time is sent, the others queue; the result is fetched with
+    /// [`control_result`](Self::control_result). `timeout` counts from now and includes every delay; past it the endpoint is
+    /// poisoned, because what the child did is unknown (L-22).
+    ///
+    /// # Errors
+    /// No such endpoint, or too many controls under way.
+    pub fn control(
+        &mut self,
+        endpoint: EndpointIndex,
+        request: &ControlRequest,
+        timeout: Option<Duration>,
+        now: Instant,
+    ) -> Result<ControlTicket, DriverError> {
+        let endpoints = self.ports.len();
+        let port = self.ports.get(endpoint.index()).ok_or(DriverError::NoSuchEndpoint { endpoint, endpoints })?;
+        let deadline = timeout.map(|timeout| now.saturating_add(timeout));
+        self.controls.push(endpoint, port.lane.spec().label, request, deadline, now)
+    }
+
+    /// The result of a control, once it is over; it can be fetched once.
+    pub fn control_result(&mut self, ticket: ControlTicket) -> Option<Result<u64, ControlError>> {
+        self.controls.take(ticket)
+    }
+
+    fn send_controls(&mut self, now: Instant, bells: &mut impl Doorbells) -> bool {
+        let mut progressed = false;
+        loop {
+            let Self { controls, ports, .. } = self;
+            let is_free = |endpoint: EndpointIndex| !ports[endpoint.index()].lane.has_control();
+            let before = controls.queued();
+            let next = controls.take_sendable(now, is_free);
+            progressed |= controls.queued() != before;
+            let Some(Sendable { ticket, endpoint, request, deadline }) = next else { break };
+            let port = &mut self.ports[endpoint.index()];
+            if let Err(error) = port.lane.control(&port.words, ticket, &request, deadline, now) {
+                let fault = match error {
+                    LaneError::Poisoned(reason) => ControlFault::Dead(reason),
+                    LaneError::Stopping => ControlFault::Stopped,
+                    _ => ControlFault::Dead(Poison::Driver),
+                };
+                self.controls.end(ticket, Err(fault));
+            }
+            self.settle(endpoint, bells);
+        }
+        progressed
+    }
+
+    /// A child has ended. What it published before is taken in first; then its endpoint is dead, and a running task of it ends
+    /// once [`subtree_gone`](Self::subtree_gone) is reported (L-27). Call [`step`](Self::step) afterwards.
+    pub fn child_exited(&mut self, endpoint: EndpointIndex, cause: ExitCause, now: Instant) {
+        if endpoint.index() < self.ports.len() {
+            self.poll(endpoint, now, &mut Silence);
+            self.ports[endpoint.index()].lane.child_exited(cause, now);
+            self.poll(endpoint, now, &mut Silence);
+        }
+    }
+
+    /// A child and everything below it has ended: nothing writes any more what its tasks named. Call [`step`](Self::step)
+    /// afterwards.
+    pub fn subtree_gone(&mut self, endpoint: EndpointIndex, now: Instant) {
+        if let Some(port) = self.ports.get_mut(endpoint.index()) {
+            port.lane.subtree_gone();
+            self.poll(endpoint, now, &mut Silence);
+        }
+    }
+
+    /// Poisons an endpoint for a reason outside its mailbox: a failure of the thread that drives (L-26).
+    pub fn poison(&mut self, endpoint: EndpointIndex, reason: Poison, now: Instant) {
+        if let Some(port) = self.ports.get_mut(endpoint.index()) {
+            port.lane.set_poison(reason, now);
+            self.poll(endpoint, now, &mut Silence);
+        }
+    }
+
+    /// A killed child, or its subtree, did not go: its frames are never given back, the engine keeps what its tasks name
+    /// (L-35).
+    pub fn stuck(&mut self, endpoint: EndpointIndex, facts: &str, now: Instant) {
+        if let Some(port) = self.ports.get_mut(endpoint.index()) {
+            port.lane.abandon(now);
+            self.describe(endpoint, facts);
+            // An endpoint that the engine was not told of has no task of its.
+            let _ = self.engine.stuck(endpoint, self.message.as_str());
+            self.poll(endpoint, now, &mut Silence);
+        }
+    }
+
+    /// Endpoints whose poisoned child used up its grace since the last call: their owner kills them (L-35).
+    pub fn take_kills(&mut self) -> impl Iterator<Item = EndpointIndex> + '_ {
+        self.kills.drain(..)
+    }
+
+    /// Stops: the engine places nothing new and fails what was never sent, every lane asks its child to leave, what runs ends
+    /// (L-29, E-36). [`step`](Self::step) until [`is_drained`](Self::is_drained).
+    pub fn stop(&mut self, now: Instant) {
+        self.engine.stop();
+        for index in 0..self.ports.len() {
+            let endpoint = EndpointIndex(index as u16);
+            self.ports[index].lane.stop();
+            self.drop_held(endpoint);
+            self.poll(endpoint, now, &mut Silence);
+            self.busy.insert(endpoint);
+        }
+    }
+
+    /// Whether no dispatch is in flight and no control is under way.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.controls.is_idle() && self.ports.iter().all(|port| port.lane.in_flight() == 0)
+    }
+
+    /// Whether some endpoint has something under way, so that somebody must drive.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.busy.is_empty() || self.controls.queued() > 0
+    }
+
+    /// Collects the words that the next events will change, with what they held when the driver last looked. A sleeper that
+    /// finds one of them changed must [`step`](Self::step).
+    pub fn watches(&self, out: &mut Vec<Watch>) {
+        out.clear();
+        let mut from = 0;
+        while let Some(endpoint) = self.busy.next_from(from) {
+            from = endpoint.index() + 1;
+            self.ports[endpoint.index()].lane.watch(|at, seen| out.push(Watch { endpoint, at, seen }));
+        }
+    }
+}
+
+/// For what is published to a child that nobody needs to wake: it has ended, or the next step looks after it.
+struct Silence;
+
+impl Doorbells for Silence {
+    fn ring(&mut self, _: EndpointIndex) {}
+}
+
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

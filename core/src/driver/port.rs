@@ -1,0 +1,28 @@
+//! One endpoint inside a driver: its mailbox, its lane, and dispatches that a control holds back.
+
+use super::controls::ControlTicket;
+use crate::engine::Ticket;
+use crate::lane::{EndpointSpec, Lane};
+
+/// One endpoint.
+#[derive(Debug)]
+pub(super) struct Port<W> {
+    pub(super) words: W,
+    pub(super) lane: Lane<Ticket, ControlTicket>,
+    /// A dispatch of the executing run that waits for a registry control (L-21).
+    pub(super) held_active: Option<Ticket>,
+    /// The same of the next run.
+    pub(super) held_staged: Option<Ticket>,
+}
+
+impl<W: crate::mailbox::Words> Port<W> {
+    pub(super) fn new(spec: EndpointSpec, words: W) -> Self {
+        let lane = Lane::new(spec, &words);
+        Self { words, lane, held_active: None, held_staged: None }
+    }
+
+    /// Whether nothing needs to be looked at until somebody sends something.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lane.is_quiet() && self.held_active.is_none() && self.held_staged.is_none()
+    }
+}
