@@ -8,7 +8,7 @@ use crate::ids::PipelineSlot;
 use crate::wire::WireError;
 
 /// The most bytes a [`Reason`] keeps.
-const REASON_BYTES: usize = 96;
+const REASON_BYTES: usize = 88;
 
 /// A short text without an allocator: what does not fit is cut off on a character boundary.
 #[derive(Clone, PartialEq, Eq, Default)]

@@ -1,0 +1,4 @@
+//! The simulated device through its trait, in process.
+
+mod kernels;
+mod support;
