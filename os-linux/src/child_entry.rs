@@ -1,11 +1,12 @@
 //! From the fork to the first line of a child's own code, and from its last line to its end.
 #![allow(unsafe_code)]
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::{env, fs};
 
 use crate::Error;
 use crate::sys::child::ChildProcess;
+use crate::sys::farewell::Leaving;
 use crate::sys::fork::{Fork, flush_streams, fork};
 use crate::sys::group::Group;
 use crate::sys::lifeline::{AtHangUp, Lifeline, LifelineHold, LifelinePipe};
@@ -43,6 +44,21 @@ pub struct Started {
     pub lifeline: LifelineHold,
     /// Tells when the child and all its descendants are gone.
     pub subtree: SubtreeWatch,
+}
+
+impl Leaving for Started {
+    fn is_gone(&mut self) -> bool {
+        self.process.poll().is_some() && self.subtree.is_gone() && !self.process.has_orphans()
+    }
+
+    fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    fn watch(&self) -> Option<BorrowedFd<'_>> {
+        // Once it was reaped its subtree is what is waited for; before, that pipe may hang up a moment too early.
+        if self.process.exit().is_some() { Some(self.subtree.as_fd()) } else { self.process.pidfd() }
+    }
 }
 
 /// Starts a child: forks, and in the child runs `body` with its lifeline and leaves with the code that it returns.

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | memory | [`region`], [`page`], [`words`] |
 //! | what children must not keep | [`inventory`] |
-//! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`] |
+//! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`], [`farewell`] |
 //! | who is gone | [`lifeline`], [`subtree`] |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
 //! | panics | [`panics`] |
@@ -16,6 +16,7 @@ pub mod cpu;
 pub mod epoll;
 pub mod eventfd;
 pub mod exit;
+pub mod farewell;
 pub mod fork;
 pub mod group;
 pub mod inventory;

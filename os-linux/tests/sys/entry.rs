@@ -69,6 +69,33 @@ pub(crate) fn a_panic_ends_a_child_and_the_hosts_hook_stays_silent() {
     drop(std::panic::take_hook());
 }
 
+/// P-3: what cannot be printed is no reason to unwind.
+pub(crate) fn a_child_with_closed_streams_never_unwinds_into_its_parents_frames() {
+    let survived = AtomicBool::new(false);
+    let parent = std::process::id();
+    let run = || {
+        let mut started = child(&HEAD, |_| {
+            // A pipe that nobody reads: every write fails.
+            let (read, write) = rustix::pipe::pipe().unwrap();
+            drop(read);
+            for stream in [1, 2] {
+                // SAFETY: replaces a standard stream of this child, which has no other owner.
+                unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&write), stream) };
+            }
+            print!("into the void");
+            panic!("unheard");
+        });
+        survived.store(true, Ordering::Relaxed);
+        assert_eq!(exit_of(&mut started), Exit::Code(EXIT_PANIC));
+    };
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+    if std::process::id() != parent {
+        // SAFETY: ends a child that should not be here.
+        unsafe { libc::_exit(77) };
+    }
+    assert!(!unwound && survived.load(Ordering::Relaxed));
+}
+
 /// P-3, P-30
 pub(crate) fn buffered_text_is_printed_once() {
     let channel = Channel::new();

@@ -2,11 +2,18 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use laneway_linux::sys::child::ChildProcess;
+use laneway_linux::sys::clock;
+use laneway_linux::sys::epoll::{Events, Poller, Token, Watch};
 use laneway_linux::sys::exit::Exit;
+use laneway_linux::sys::farewell::{Budget, Farewell, Standing};
 use laneway_linux::sys::fork::{Fork, fork};
 use laneway_linux::sys::group::Group;
+use laneway_linux::sys::lifeline::{AtHangUp, LifelinePipe};
+use laneway_linux::sys::threads::foreign_threads;
+use rustix::io::Errno;
 use rustix::process::{Signal, WaitIdOptions, WaitOptions, set_child_subreaper};
 
 use crate::harness::{Channel, LIMIT, children_of, descriptors, is_ready_within};
@@ -141,6 +148,111 @@ pub(crate) fn a_reaped_child_is_never_signalled() {
     assert_eq!(next.process.poll(), None, "process {} was killed in place of {number}", next.process.pid());
     assert!(next.process.kill());
     assert!(exit_of(&mut next).is_killed());
+}
+
+/// P-12, T-36: one leaves, one ignores what it is asked, one is stopped.
+pub(crate) fn children_that_stay_are_killed_when_one_shared_time_is_over() {
+    let channel = Channel::new();
+    let mut polite = child(&HEAD, |_| {
+        channel.send(b"r");
+        sleep_for_ever()
+    });
+    let stubborn = child(&HEAD, |_| {
+        // SAFETY: ignoring a signal runs no code.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        plain_fork(|| {
+            channel.send(b"r");
+            sleep_for_ever()
+        });
+        sleep_for_ever()
+    });
+    let stopped = child(&HEAD, |_| {
+        channel.send(b"r");
+        sleep_for_ever()
+    });
+    let mut ready = 0;
+    while ready < 3 {
+        ready += channel.receive().len();
+    }
+    assert!(stopped.process.signal(Signal::STOP));
+    assert_eq!(polite.process.poll(), None);
+    let mut children = [polite, stubborn, stopped];
+    assert!(children.iter().all(|child| child.process.signal(Signal::TERM)));
+    let leave = Duration::from_millis(300);
+    let start = Instant::now();
+    let farewell = Farewell::new(clock::now(), Budget { leave, die: LIMIT / 4 });
+    assert_eq!(farewell.run(&mut children, |_| {}), Standing::Gone);
+    let took = start.elapsed();
+    assert!(took >= leave && took < leave + GONE_WITHIN, "{took:?}");
+    // Woken by its death, the stopped one finds the earlier signal first.
+    let exits = children.map(|child| child.process.exit().unwrap().to_string());
+    assert_eq!(exits, ["signal 15 (SIGTERM)", "signal 9 (SIGKILL)", "signal 15 (SIGTERM)"]);
+}
+
+/// P-32
+pub(crate) fn without_pidfds_the_lifeline_tells_of_a_death_both_ways() {
+    let set = Poller::new().unwrap();
+    let mut events = Events::new();
+    let pipe = LifelinePipe::new().unwrap();
+    // SAFETY: this process is a single thread, and the child ends below.
+    let pid = match unsafe { fork() }.unwrap() {
+        Fork::Parent(pid) => pid,
+        Fork::Child => {
+            let mut lifeline = pipe.into_child();
+            assert_eq!(lifeline.arm(AtHangUp::Die), Ok(false));
+            sleep_for_ever()
+        }
+    };
+    let hold = pipe.into_parent();
+    let mut child = ChildProcess::adopt_without_pidfd(pid, Group::Head);
+    set.add(&hold, Token(3), Watch::OneShot).unwrap();
+    set.wait(&mut events, Some(Duration::ZERO)).unwrap();
+    assert!(events.is_empty());
+    assert!(child.kill());
+    set.wait(&mut events, Some(LIMIT / 4)).unwrap();
+    let told: Vec<_> = events.iter().map(|ready| (ready.token, ready.hung_up)).collect();
+    assert_eq!(told, [(Token(3), true)]);
+    // It can be reaped a moment later.
+    let start = Instant::now();
+    while child.poll().is_none() {
+        assert!(start.elapsed() < GONE_WITHIN);
+    }
+    assert!(child.exit().unwrap().is_killed());
+}
+
+/// P-18, P-34: PID 1 of a namespace of its own, with the /proc of the outer one. Making one takes privileges; without them
+/// there is nothing to show.
+pub(crate) fn everything_works_for_the_first_process_of_a_container() {
+    // SAFETY: affects the children of this process alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+        assert!(!rustix::process::geteuid().is_root(), "{}", std::io::Error::last_os_error());
+        return;
+    }
+    let channel = Channel::new();
+    let mut first = child(&HEAD, |_| {
+        let threads = foreign_threads().unwrap();
+        let born = Channel::new();
+        let mut inner = child(&HEAD, |lifeline| {
+            // An orphan that PID 1 inherits.
+            plain_fork(|| {
+                born.send(b"born");
+                sleep_for_ever()
+            });
+            i32::from(lifeline.is_cut())
+        });
+        assert_eq!(born.receive_text(), "born");
+        let exit = exit_of(&mut inner);
+        assert_subtree_ends(&inner, LIMIT / 4);
+        while inner.process.has_orphans() {
+            inner.process.poll();
+        }
+        let left = rustix::process::wait(WaitOptions::NOHANG).err();
+        let own = rustix::process::getpid();
+        channel.send(format!("pid {own}, {threads} threads, {exit}, {left:?}").as_bytes());
+        0
+    });
+    assert_eq!(channel.receive_text(), format!("pid 1, 0 threads, exit status 0, {:?}", Some(Errno::CHILD)));
+    assert_eq!(exit_of(&mut first), Exit::Code(0));
 }
 
 /// P-34
