@@ -80,6 +80,26 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    /// Bytes left.
+    pub(crate) const fn left(&self) -> usize {
+        self.left.len()
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.left)
+    }
+
+    /// Reads with `read` and returns the bytes that it took.
+    pub(crate) fn measured(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<(), WireError>,
+    ) -> Result<&'a [u8], WireError> {
+        let before = self.left;
+        read(self)?;
+        Ok(before.get(..before.len().saturating_sub(self.left.len())).unwrap_or_default())
+    }
+
     /// A reserved u32, which must be 0.
     pub(crate) fn reserved(&mut self, field: &'static str) -> Result<(), WireError> {
         match self.u32()? {

@@ -25,6 +25,7 @@ pub mod args;
 pub mod control;
 pub mod extension;
 pub mod frame;
+pub mod remote;
 
 mod buffer;
 mod chip_callable;
