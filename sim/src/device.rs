@@ -94,6 +94,8 @@ pub struct Simulator {
     memory: DeviceMemory,
     /// Bases of the allocations that the user made; everything else on the device is ours.
     user: HashSet<DeviceAddress>,
+    /// Staging blocks of runs whose completion is unproven.
+    quarantine: Vec<DeviceAddress>,
     code: CodeStore,
     runs: RunTable<Run>,
     streams: Streams,
@@ -144,6 +146,7 @@ impl Simulator {
             health: Health::Open,
             memory,
             user: HashSet::new(),
+            quarantine: Vec::new(),
             code: CodeStore::new(),
             runs: RunTable::new(),
             streams: Streams::new(),
@@ -513,7 +516,10 @@ impl DeviceRuntime for Simulator {
                 copied.and(state.block.map_or(Ok(()), |block| self.memory.free(block)))
             }
             // The device may still write there: the block stays taken until the device is closed.
-            Finalizing::Unproven(_) => Ok(()),
+            Finalizing::Unproven(state) => {
+                self.quarantine.extend(state.block);
+                Ok(())
+            }
         };
         self.runs.finalized(run)?;
         waited.and(struck).and(ended)
@@ -574,6 +580,9 @@ impl DeviceRuntime for Simulator {
         self.streams.close();
         self.counters.kernel_images_released = self.counters.kernel_images_registered;
         self.counters.leaked_allocations = self.user.len() as u64;
+        for base in self.user.drain().chain(self.quarantine.drain(..)) {
+            answer = answer.and(self.memory.free(base));
+        }
         self.health = Health::Closed;
         answer
     }

@@ -1,4 +1,7 @@
 //! The simulated device through its trait, in process.
 
+mod faults;
 mod kernels;
+mod lifecycle;
+mod memory;
 mod support;

@@ -67,6 +67,7 @@ pub(crate) fn slot(index: usize) -> CallableSlot {
 }
 
 pub(crate) const ZERO: RunDescriptor = RunDescriptor::Direct(PipelineSlot::Zero);
+pub(crate) const ONE: RunDescriptor = RunDescriptor::Direct(PipelineSlot::One);
 
 pub(crate) fn storage(tensors: &[ChipTensor], scalars: &[u64]) -> Box<ChipStorageTaskArgs> {
     let mut args = TaskArgs::new();
@@ -79,6 +80,14 @@ pub(crate) fn storage(tensors: &[ChipTensor], scalars: &[u64]) -> Box<ChipStorag
     let mut storage = Box::new(ChipStorageTaskArgs::new());
     storage.load(args.view());
     storage
+}
+
+/// A config that makes a run diagnostic.
+pub(crate) fn diagnostic() -> CallConfig {
+    let mut config = CallConfig::ZERO;
+    config.enable_pmu = 1;
+    config.set_output_prefix(b"/tmp/diagnostics").unwrap();
+    config
 }
 
 pub(crate) const PLAIN: CallConfig = CallConfig::ZERO;
@@ -102,4 +111,28 @@ pub(crate) fn download(device: &mut impl DeviceRuntime, from: DeviceAddress, byt
     let buffer = HostBuffer::of(&vec![0; bytes]);
     device.copy_from(buffer.address(), from, bytes as u64).unwrap();
     buffer.bytes()
+}
+
+/// A dense vector add over three buffers of this process: 1, 2, 3, 4 plus ten times as much.
+pub(crate) struct VectorAdd {
+    pub(crate) out: HostBuffer,
+    _inputs: [HostBuffer; 2],
+    pub(crate) args: Box<ChipStorageTaskArgs>,
+}
+
+impl VectorAdd {
+    pub(crate) fn new() -> Self {
+        let inputs = [[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0]].map(|values| HostBuffer::of_f32(&values));
+        let out = HostBuffer::of_f32(&[0.0; 4]);
+        let tensors = [&inputs[0], &inputs[1], &out].map(|buffer| buffer.tensor(Dtype::F32, &[4]));
+        Self { args: storage(&tensors, &[]), out, _inputs: inputs }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.out.f32s() == [11.0, 22.0, 33.0, 44.0]
+    }
+
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.out.f32s() == [0.0; 4]
+    }
 }
