@@ -12,7 +12,8 @@ use super::pidfd::{Pidfd, Seen, look, reap};
 #[derive(Debug)]
 pub struct ChildProcess {
     pid: Pid,
-    /// Absent where pidfds are missing or forbidden: then only the lifelines tell of a death, and looks do (P-32).
+    /// Absent where pidfds are missing or forbidden (P-32), and for a child that was gone at once where the host ignores
+    /// SIGCHLD: then only the pipes tell of a death, and looks do.
     pidfd: Option<Pidfd>,
     group: Group,
     life: Life,
@@ -48,7 +49,8 @@ impl ChildProcess {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// What becomes readable when it ends. Add it one-shot, and remove it before this value is dropped.
+    /// What becomes readable when it ends. Add it one-shot, and remove it before this value is dropped. Where there is none,
+    /// the lifeline and the subtree pipe tell.
     #[must_use]
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)

@@ -12,6 +12,9 @@ use super::clock;
 use super::inventory::Descriptor;
 use crate::Error;
 
+/// What every kernel can wait for in one call; longer waits take several.
+const LONGEST: Duration = Duration::from_secs(3600);
+
 /// How a descriptor is watched. A hang-up is always reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
@@ -139,15 +142,15 @@ impl Poller {
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> Result<(), Error> {
         let deadline = timeout.map(|timeout| clock::now().saturating_add(timeout));
         let mut left = timeout;
-        events.filled = 0;
         loop {
-            match self.wait_once(&mut events.buffer, left) {
-                Ok(filled) => {
-                    events.filled = filled;
-                    return Ok(());
-                }
-                Err(Errno::INTR) => left = deadline.map(|deadline| deadline.since(clock::now())),
+            events.filled = match self.wait_once(&mut events.buffer, left.map(|left| left.min(LONGEST))) {
+                Ok(filled) => filled,
+                Err(Errno::INTR) => 0,
                 Err(errno) => return Err(Error::system("epoll_pwait2", "waiting", errno)),
+            };
+            left = deadline.map(|deadline| deadline.since(clock::now()));
+            if events.filled > 0 || left == Some(Duration::ZERO) {
+                return Ok(());
             }
         }
     }

@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn work_that_came_before_the_sleep_cancels_it_and_the_announcement() {
-        let (bell, pipe) = (Bell::new().unwrap(), LifelinePipe::new().unwrap());
-        let (_hold, child) = split(pipe);
+        let bell = Bell::new().unwrap();
+        let (_hold, child) = LifelinePipe::new().unwrap().split();
         let mut bed = Bed::new(&bell, &child, None).unwrap();
         let words = ArrayWords::new(64);
         let woke = bed.park(&words, WORD, None, || words.load_relaxed(WORD) == PARKED);
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_ring_before_the_sleep_is_not_lost() {
-        let (bell, pipe) = (Bell::new().unwrap(), LifelinePipe::new().unwrap());
-        let (_hold, child) = split(pipe);
+        let bell = Bell::new().unwrap();
+        let (_hold, child) = LifelinePipe::new().unwrap().split();
         let mut bed = Bed::new(&bell, &child, None).unwrap();
         let words = ArrayWords::new(64);
         bell.ring();
@@ -151,8 +151,8 @@ mod tests {
     /// L-32
     #[test]
     fn the_end_of_the_parent_wakes_and_is_told_apart() {
-        let (bell, pipe) = (Bell::new().unwrap(), LifelinePipe::new().unwrap());
-        let (hold, child) = split(pipe);
+        let bell = Bell::new().unwrap();
+        let (hold, child) = LifelinePipe::new().unwrap().split();
         let mut bed = Bed::new(&bell, &child, None).unwrap();
         bell.ring();
         drop(hold);
@@ -165,11 +165,5 @@ mod tests {
         let mut backoff = Backoff::new();
         let naps: Vec<_> = (0..8).map(|_| backoff.next_nap().as_micros()).collect();
         assert_eq!(naps, [50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
-    }
-
-    /// Both ends in one process: the write end is duplicated, since splitting the pipe closes one end each.
-    fn split(pipe: LifelinePipe) -> (impl Sized, Lifeline) {
-        let hold = pipe.another_hold();
-        (hold, pipe.into_child())
     }
 }

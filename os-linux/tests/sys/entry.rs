@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use laneway_linux::child_entry::{ChildSpec, EXIT_PANIC};
+use laneway_linux::sys::cpu::{self, CpuBudget};
 use laneway_linux::sys::exit::Exit;
 use laneway_linux::sys::lifeline::AtHangUp;
 use rustix::process::Signal;
@@ -67,6 +68,21 @@ pub(crate) fn a_panic_ends_a_child_and_the_hosts_hook_stays_silent() {
     assert!(HOOK_RAN.load(Ordering::Relaxed));
     assert_eq!(channel.receive_text(), "hook");
     drop(std::panic::take_hook());
+}
+
+/// P-21
+pub(crate) fn a_child_stays_on_the_cpus_that_it_was_given() {
+    let before = CpuBudget::read().cpus;
+    let last = *before.last().unwrap();
+    let channel = Channel::new();
+    let mut started = child(&HEAD, |_| {
+        cpu::pin(&[last]).unwrap();
+        channel.send(format!("{:?} {:?}", CpuBudget::read().cpus, cpu::current()).as_bytes());
+        0
+    });
+    assert_eq!(channel.receive_text(), format!("{:?} {:?}", [last], Some(last)));
+    assert!(exit_of(&mut started).is_success());
+    assert_eq!(CpuBudget::read().cpus, before);
 }
 
 /// P-3: what cannot be printed is no reason to unwind.
