@@ -17,10 +17,10 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         now: Instant,
         text: &mut Text<N>,
     ) -> Option<Event<K, C>> {
-        if let Life::Open | Life::Stopping = self.life {
-            if let Some(event) = self.poll_open(words, now, text) {
-                return Some(event);
-            }
+        if let Life::Open | Life::Stopping = self.life
+            && let Some(event) = self.poll_open(words, now, text)
+        {
+            return Some(event);
         }
         if let Life::Poisoned { reason, reported, .. } = &mut self.life {
             if !*reported {

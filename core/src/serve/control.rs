@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use super::hold::Hold;
 use super::leaf::{Failure, ParentBell, Runner};
 use super::machine::{Env, Flow, Last, Leave, Machine};
+use crate::lane::Frames;
 use crate::mailbox::{Frame, Words, control, write_failure};
 use crate::wire::control::ControlRequest;
 use crate::wire::{Digest, FrameState};
@@ -66,9 +67,12 @@ impl<T: Copy + Eq> Machine<T> {
         }
     }
 
-    /// The registry is changed only when no frame is staged or active here, and a callable leaves only when no published
+    /// In a one-frame child every control waits for the running task. The registry is changed only when no frame is staged or active here, and a callable leaves only when no published
     /// frame carries its digest (L-21).
     fn may_serve<W: Words>(&self, words: &W) -> bool {
+        if self.spec.frames == Frames::One && self.is_running() {
+            return false;
+        }
         let Some(command) = control::read_command(words).filter(|command| control::changes_registry(*command)) else {
             return true;
         };

@@ -83,8 +83,8 @@ impl<T: Copy + Eq> Machine<T> {
         Ok(true)
     }
 
-    /// Prepares the run that owns the claim. If the other frame holds a prepared run that it cannot be prepared beside,
-    /// that one is abandoned and prepared again later: the older dispatch must not wait for it.
+    /// Prepares the run that owns the claim. A prepared successor in the other frame that it cannot be prepared beside is
+    /// abandoned, and prepared again later: a run never waits for its successor.
     fn prepare_to_launch<W, R, B>(
         &mut self,
         slot: PipelineSlot,
@@ -94,17 +94,16 @@ impl<T: Copy + Eq> Machine<T> {
     where
         R: Runner<Token = T>,
     {
+        if staged.diagnostic {
+            self.abandon_successor(slot, env);
+        }
         if let Some(token) = self.prepare(slot, staged, env)? {
             return Ok(token);
         }
-        if let Hold::Staged(Staged { token: other @ Some(_), .. }) = &mut self.holds[1 - slot.index()]
-            && let Some(abandoned) = other.take()
+        if self.abandon_successor(slot, env)
+            && let Some(token) = self.prepare(slot, staged, env)?
         {
-            env.report.clear();
-            let _ = env.runner.finalize(abandoned, env.report);
-            if let Some(token) = self.prepare(slot, staged, env)? {
-                return Ok(token);
-            }
+            return Ok(token);
         }
         env.report.clear();
         let _ = write!(
@@ -113,6 +112,19 @@ impl<T: Copy + Eq> Machine<T> {
             staged.identity
         );
         Err(Failure::MESSAGE)
+    }
+
+    /// Finalises the prepared, unlaunched run in the other frame, if there is one.
+    fn abandon_successor<W, R, B>(&mut self, slot: PipelineSlot, env: &mut Env<'_, W, R, B>) -> bool
+    where
+        R: Runner<Token = T>,
+    {
+        let Hold::Staged(successor) = &mut self.holds[1 - slot.index()] else { return false };
+        let Some(token) = successor.token.take() else { return false };
+        env.report.clear();
+        // An abandoned run has no result to lose.
+        let _ = env.runner.finalize(token, env.report);
+        true
     }
 
     fn poll<W, R, B>(
