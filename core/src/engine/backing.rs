@@ -1,0 +1,151 @@
+//! What memory an argument lies in: a slab, a registered range, a device (E-15, E-38, E-42).
+
+use alloc::vec::Vec;
+
+use crate::ids::{PipelineSlot, TaskSlot};
+use crate::wire::ByteRange;
+
+use super::map::Roots;
+use super::ring::Ring;
+use super::worker::WorkerIndex;
+use super::{EngineError, RINGS, Range, RangeKind};
+
+/// The memory that an argument lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Backing {
+    Slab { ring: u8, sequence: u32 },
+    /// By the stable number of the range.
+    Range(u32),
+    Device(WorkerIndex),
+}
+
+#[derive(Clone, Debug)]
+struct RangeEntry {
+    range: ByteRange,
+    kind: RangeKind,
+    /// By run.
+    roots: [Roots; 2],
+}
+
+/// Where a host argument lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum HostPlace {
+    /// In a live slab of this owner.
+    Slab { backing: Backing, owner: TaskSlot, run: PipelineSlot },
+    /// In a heap ring, but in no live slab.
+    DeadSlab { ring: usize },
+    /// In a registered range.
+    Range { backing: Backing, kind: RangeKind },
+    /// Nowhere that children share.
+    Unknown,
+}
+
+/// All memory that arguments may name.
+#[derive(Clone, Debug)]
+pub(super) struct BackingTable {
+    pub(super) rings: [Ring; RINGS],
+    ranges: Vec<RangeEntry>,
+    free: Vec<u32>,
+    /// Numbers of the registered ranges, by address.
+    sorted: Vec<u32>,
+    /// Per worker and run.
+    devices: Vec<[Roots; 2]>,
+}
+
+impl BackingTable {
+    pub(super) fn new(config: &super::Config, workers: usize) -> Self {
+        let vacant = RangeEntry {
+            range: ByteRange::default(),
+            kind: RangeKind::Buffer,
+            roots: [Roots::EMPTY; 2],
+        };
+        Self {
+            rings: config.rings.map(|spec| Ring::new(spec, config.slabs)),
+            ranges: alloc::vec![vacant; config.ranges as usize],
+            free: (0..config.ranges).rev().collect(),
+            sorted: Vec::with_capacity(config.ranges as usize),
+            devices: alloc::vec![[Roots::EMPTY; 2]; workers],
+        }
+    }
+
+    /// Registers a range; it may not touch a ring or another range.
+    pub(super) fn add(&mut self, range: Range) -> Result<(), EngineError> {
+        let Range { base, bytes, kind } = range;
+        let refuse = |reason| Err(EngineError::Range { base, bytes, reason });
+        let Some(end) = base.checked_add(bytes).filter(|_| bytes > 0 && base > 0) else {
+            return refuse("empty, at address 0, or past the end of the address space");
+        };
+        let range = ByteRange { start: base, end };
+        let in_ring = self.rings.iter().any(|ring| ring.span().overlaps(range));
+        if in_ring {
+            return refuse("overlaps a heap ring of this worker");
+        }
+        let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= base);
+        if self.sorted.get(place).is_some_and(|number| self.ranges[*number as usize].range.overlaps(range)) {
+            return refuse("overlaps another registered range");
+        }
+        let Some(number) = self.free.pop() else {
+            return refuse("too many registered ranges; enlarge the setting ranges");
+        };
+        self.ranges[number as usize] = RangeEntry { range, kind, roots: [Roots::EMPTY; 2] };
+        self.sorted.insert(place, number);
+        Ok(())
+    }
+
+    /// The registered range that starts at `base`.
+    pub(super) fn registered(&self, base: u64) -> Option<(u32, ByteRange)> {
+        let position = self
+            .sorted
+            .binary_search_by_key(&base, |number| self.ranges[*number as usize].range.start)
+            .ok()?;
+        let number = self.sorted[position];
+        Some((number, self.ranges[number as usize].range))
+    }
+
+    /// Forgets a registered range.
+    pub(super) fn remove(&mut self, number: u32) {
+        self.sorted.retain(|candidate| *candidate != number);
+        self.free.push(number);
+    }
+
+    /// Where the bytes of a host argument lie.
+    pub(super) fn host(&self, range: ByteRange) -> HostPlace {
+        for (index, ring) in self.rings.iter().enumerate() {
+            if ring.contains(range.start) {
+                return match ring.find(range) {
+                    Some(sequence) => {
+                        let slab = ring.slab(sequence);
+                        let backing = Backing::Slab { ring: index as u8, sequence };
+                        HostPlace::Slab { backing, owner: slab.owner, run: slab.run }
+                    }
+                    None => HostPlace::DeadSlab { ring: index },
+                };
+            }
+        }
+        let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
+        match self.sorted.get(place) {
+            Some(number) if self.ranges[*number as usize].range.contains(range) => {
+                HostPlace::Range { backing: Backing::Range(*number), kind: self.ranges[*number as usize].kind }
+            }
+            _ => HostPlace::Unknown,
+        }
+    }
+
+    /// Address of the first byte of a backing; 0 for device memory.
+    pub(super) fn base(&self, backing: Backing) -> u64 {
+        match backing {
+            Backing::Slab { ring, sequence } => self.rings[ring as usize].range(sequence).start,
+            Backing::Range(number) => self.ranges[number as usize].range.start,
+            Backing::Device(_) => 0,
+        }
+    }
+
+    /// The trees of what a run's tasks do to a backing (E-14).
+    pub(super) fn roots(&mut self, backing: Backing, run: PipelineSlot) -> &mut Roots {
+        match backing {
+            Backing::Slab { ring, sequence } => &mut self.rings[ring as usize].slab_mut(sequence).roots,
+            Backing::Range(number) => &mut self.ranges[number as usize].roots[run.index()],
+            Backing::Device(worker) => &mut self.devices[worker.index()][run.index()],
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Who writes which bytes: per run and backing an interval tree over pooled nodes (E-14 to E-17, E-42).
+//!
+//! The trees are balanced (AVL), ordered by the first byte, and every node knows how far its subtree reaches and, while
+//! all of it shares one row length, which part of a row it touches. So a look-up leaves out what lies elsewhere in
+//! memory as well as what lies in other columns of the same matrix.
+
+use alloc::vec::Vec;
+
+use crate::ids::{PipelineSlot, TaskSlot};
+use crate::model::Footprint;
+
+use super::backing::Backing;
+use super::slot::NIL;
+use super::window::{Window, windows_meet};
+
+/// The trees of one run on one backing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Roots {
+    pub(super) writers: u32,
+    /// Only kept with `strict_war` (E-19).
+    pub(super) readers: u32,
+}
+
+impl Roots {
+    pub(super) const EMPTY: Self = Self { writers: NIL, readers: NIL };
+
+    fn of(&mut self, access: Access) -> &mut u32 {
+        match access {
+            Access::Write => &mut self.writers,
+            Access::Read => &mut self.readers,
+        }
+    }
+}
+
+/// Which of the two trees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    Write,
+    Read,
+}
+
+/// Deepest tree of 2³² nodes: AVL trees are at most 1.44 · log₂ n deep.
+const DEPTH: usize = 48;
+
+/// Row length of a subtree whose nodes do not share one.
+const MIXED: u64 = 0;
+
+/// One tensor argument of one live task.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Node {
+    window: Window,
+    /// Largest end in the subtree.
+    reach: u64,
+    /// Row length that all of the subtree shares, [`MIXED`] if there is none, and the part of a row that it touches.
+    pitch: u64,
+    low: u64,
+    high: u64,
+    left: u32,
+    right: u32,
+    /// Parent in the tree; next free node while free.
+    parent: u32,
+    height: u8,
+    /// Is in a tree.
+    linked: bool,
+    /// A pure overwrite has taken its place, but it still orders (its task failed before its producers ended).
+    overwritten: bool,
+    access: Access,
+    slot: TaskSlot,
+    /// Next entry of the same task.
+    next: u32,
+    backing: Backing,
+}
+
+/// The entries of one engine.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    nodes: Vec<Node>,
+    /// The exact shape of each entry, looked at only when ranges and windows meet.
+    shapes: Vec<Footprint>,
+    free: u32,
+    used: u32,
+}
+
+/// A walk over the entries of a tree that may share a byte with a view.
+pub(super) struct Search {
+    stack: [u32; DEPTH],
+    depth: usize,
+    window: Window,
+}
+
+impl Search {
+    pub(super) fn new(root: u32, window: Window) -> Self {
+        let mut search = Self { stack: [NIL; DEPTH], depth: 0, window };
+        search.push(root);
+        search
+    }
+
+    fn push(&mut self, node: u32) {
+        if node != NIL {
+            self.stack[self.depth] = node;
+            self.depth += 1;
+        }
+    }
+
+    /// The next entry whose bytes may overlap the view's (E-16).
+    pub(super) fn next(&mut self, map: &Map, shape: &Footprint) -> Option<u32> {
+        while self.depth > 0 {
+            self.depth -= 1;
+            let index = self.stack[self.depth];
+            let node = &map.nodes[index as usize];
+            if node.reach <= self.window.range.start || self.misses_rows_of(node) {
+                continue;
+            }
+            self.push(node.left);
+            if node.window.range.start < self.window.range.end {
+                self.push(node.right);
+                if node.window.may_overlap(&self.window) && map.shapes[index as usize].overlaps(shape) {
+                    return Some(index);
+                }
+            }
+        }
+        None
+    }
+
+    /// No node of the subtree touches the part of a row that the view touches.
+    fn misses_rows_of(&self, node: &Node) -> bool {
+        node.pitch != MIXED
+            && node.pitch == self.window.pitch
+            && !windows_meet(node.pitch, (node.low, node.high - node.low), (self.window.low, self.window.width))
+    }
+}
+
+impl Map {
+    pub(super) fn new(capacity: u32) -> Self {
+        let node = |index: u32| Node {
+            window: Window::default(),
+            reach: 0,
+            pitch: MIXED,
+            low: 0,
+            high: 0,
+            left: NIL,
+            right: NIL,
+            parent: if index + 1 < capacity { index + 1 } else { NIL },
+            height: 0,
+            linked: false,
+            overwritten: false,
+            access: Access::Write,
+            slot: TaskSlot(NIL),
+            next: NIL,
+            backing: Backing::Range(NIL),
+        };
+        Self {
+            nodes: (0..capacity).map(node).collect(),
+            shapes: alloc::vec![Footprint::default(); capacity as usize],
+            free: 0,
+            used: 0,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    pub(super) fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// The task that an entry belongs to.
+    pub(super) fn slot(&self, index: u32) -> TaskSlot {
+        self.nodes[index as usize].slot
+    }
+
+    pub(super) fn is_overwritten(&self, index: u32) -> bool {
+        self.nodes[index as usize].overwritten
+    }
+
+    pub(super) fn mark_overwritten(&mut self, index: u32) {
+        self.nodes[index as usize].overwritten = true;
+    }
+
+    /// Takes an entry and puts it before `next` on its task's list; it is in no tree yet. The caller has seen to it
+    /// that one is free.
+    pub(super) fn create(
+        &mut self,
+        slot: TaskSlot,
+        access: Access,
+        backing: Backing,
+        window: Window,
+        shape: Footprint,
+        next: u32,
+    ) -> u32 {
+        let index = self.free;
+        let node = &mut self.nodes[index as usize];
+        self.free = node.parent;
+        self.used += 1;
+        node.window = window;
+        node.linked = false;
+        node.overwritten = false;
+        node.access = access;
+        node.slot = slot;
+        node.next = next;
+        node.backing = backing;
+        self.shapes[index as usize] = shape;
+        index
+    }
+
+    /// Where an entry belongs.
+    pub(super) fn place(&self, index: u32) -> (Backing, Access) {
+        let node = &self.nodes[index as usize];
+        (node.backing, node.access)
+    }
+
+    pub(super) fn view(&self, index: u32) -> (Window, Footprint) {
+        (self.nodes[index as usize].window, self.shapes[index as usize])
+    }
+
+    /// The next entry of the same task.
+    pub(super) fn next(&self, index: u32) -> u32 {
+        self.nodes[index as usize].next
+    }
+
+    /// Whether every byte of entry `other` certainly belongs to entry `index`.
+    pub(super) fn covers(&self, index: u32, other: u32) -> bool {
+        self.nodes[index as usize].window.covers(&self.nodes[other as usize].window)
+            || self.shapes[index as usize].covers(&self.shapes[other as usize])
+    }
+
+    /// Takes an entry out of its tree, if it is in one, and frees it; returns the next entry of the same task.
+    pub(super) fn free(&mut self, roots: &mut Roots, index: u32) -> u32 {
+        self.unlink(roots, index);
+        let node = &mut self.nodes[index as usize];
+        node.parent = self.free;
+        self.free = index;
+        self.used -= 1;
+        node.next
+    }
+
+    /// Puts an entry into its tree.
+    pub(super) fn link(&mut self, roots: &mut Roots, index: u32) {
+        let root = roots.of(self.nodes[index as usize].access);
+        let start = self.nodes[index as usize].window.range.start;
+        let mut parent = NIL;
+        let mut at = *root;
+        while at != NIL {
+            parent = at;
+            let node = &self.nodes[at as usize];
+            at = if start < node.window.range.start { node.left } else { node.right };
+        }
+        let node = &mut self.nodes[index as usize];
+        node.left = NIL;
+        node.right = NIL;
+        node.parent = parent;
+        node.linked = true;
+        self.summarise(index);
+        match parent {
+            NIL => *root = index,
+            above => {
+                let node = &mut self.nodes[above as usize];
+                if start < node.window.range.start { node.left = index } else { node.right = index }
+                self.rebalance(root, above);
+            }
+        }
+    }
+
+    /// Takes an entry out of its tree, if it is in one.
+    pub(super) fn unlink(&mut self, roots: &mut Roots, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        if !core::mem::take(&mut node.linked) {
+            return;
+        }
+        let root = roots.of(node.access);
+        let (left, right, parent) = (node.left, node.right, node.parent);
+        let changed = if left == NIL || right == NIL {
+            let child = if left == NIL { right } else { left };
+            self.replace_child(root, parent, index, child);
+            parent
+        } else {
+            let mut heir = right;
+            while self.nodes[heir as usize].left != NIL {
+                heir = self.nodes[heir as usize].left;
+            }
+            let above = self.nodes[heir as usize].parent;
+            let changed = if above == index {
+                heir
+            } else {
+                let orphan = self.nodes[heir as usize].right;
+                self.replace_child(root, above, heir, orphan);
+                self.nodes[heir as usize].right = right;
+                self.nodes[right as usize].parent = heir;
+                above
+            };
+            self.nodes[heir as usize].left = left;
+            self.nodes[left as usize].parent = heir;
+            self.replace_child(root, parent, index, heir);
+            changed
+        };
+        self.rebalance(root, changed);
+    }
+
+    /// `parent` (or the root) points to `new` where it pointed to `old`.
+    fn replace_child(&mut self, root: &mut u32, parent: u32, old: u32, new: u32) {
+        match self.nodes.get_mut(parent as usize) {
+            None => *root = new,
+            Some(parent) if parent.left == old => parent.left = new,
+            Some(parent) => parent.right = new,
+        }
+        if let Some(node) = self.nodes.get_mut(new as usize) {
+            node.parent = parent;
+        }
+    }
+
+    fn height(&self, index: u32) -> i32 {
+        self.nodes.get(index as usize).map_or(0, |node| i32::from(node.height))
+    }
+
+    /// Recomputes what a node says about its subtree; `true` if that changed.
+    fn summarise(&mut self, index: u32) -> bool {
+        let node = &self.nodes[index as usize];
+        let window = &node.window;
+        let before = (node.height, node.reach, node.pitch, node.low, node.high);
+        let mut height = 0;
+        let mut reach = window.range.end;
+        let (mut pitch, mut low, mut high) = (window.pitch, window.low, window.low + window.width);
+        if high > pitch {
+            // The window runs over the end of the row: it touches both ends.
+            (low, high) = (0, pitch);
+        }
+        for child in [node.left, node.right] {
+            if let Some(child) = self.nodes.get(child as usize) {
+                height = height.max(child.height);
+                reach = reach.max(child.reach);
+                if child.pitch != pitch {
+                    pitch = MIXED;
+                }
+                low = low.min(child.low);
+                high = high.max(child.high);
+            }
+        }
+        let after = (height + 1, reach, pitch, low, high);
+        let node = &mut self.nodes[index as usize];
+        (node.height, node.reach, node.pitch, node.low, node.high) = after;
+        before != after
+    }
+
+    /// Restores balance and summaries from `at` up to the root.
+    fn rebalance(&mut self, root: &mut u32, mut at: u32) {
+        while at != NIL {
+            let Node { left, right, parent, .. } = self.nodes[at as usize];
+            let lean = self.height(left) - self.height(right);
+            let changed = if lean > 1 {
+                let Node { left: outer, right: inner, .. } = self.nodes[left as usize];
+                if self.height(outer) < self.height(inner) {
+                    self.rotate_left(root, left);
+                }
+                self.rotate_right(root, at);
+                true
+            } else if lean < -1 {
+                let Node { left: inner, right: outer, .. } = self.nodes[right as usize];
+                if self.height(outer) < self.height(inner) {
+                    self.rotate_right(root, right);
+                }
+                self.rotate_left(root, at);
+                true
+            } else {
+                self.summarise(at)
+            };
+            if !changed {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    fn rotate_left(&mut self, root: &mut u32, at: u32) {
+        let Node { right: up, parent, .. } = self.nodes[at as usize];
+        let inner = self.nodes[up as usize].left;
+        self.replace_child(root, parent, at, up);
+        self.nodes[at as usize].right = inner;
+        if let Some(inner) = self.nodes.get_mut(inner as usize) {
+            inner.parent = at;
+        }
+        self.nodes[up as usize].left = at;
+        self.nodes[at as usize].parent = up;
+        self.summarise(at);
+        self.summarise(up);
+    }
+
+    fn rotate_right(&mut self, root: &mut u32, at: u32) {
+        let Node { left: up, parent, .. } = self.nodes[at as usize];
+        let inner = self.nodes[up as usize].right;
+        self.replace_child(root, parent, at, up);
+        self.nodes[at as usize].left = inner;
+        if let Some(inner) = self.nodes.get_mut(inner as usize) {
+            inner.parent = at;
+        }
+        self.nodes[up as usize].right = at;
+        self.nodes[at as usize].parent = up;
+        self.summarise(at);
+        self.summarise(up);
+    }
+
+    /// Links an entry that this engine's own code removed while looking for others to remove.
+    pub(super) fn chain(&mut self, index: u32, next: u32) {
+        self.nodes[index as usize].chain = next;
+    }
+}
