@@ -26,6 +26,8 @@ impl Engine {
             worker.partitions[run.index()].clear();
         }
         self.withdraw_staged(run);
+        // Members of a launched group that are not handed out yet end with the next action.
+        self.signals.work |= self.launching.is_some();
         let mut failed = NIL;
         let mut from = 0;
         while let Some(slot) = self.slots.next_unfinished(from) {
@@ -88,13 +90,14 @@ impl Engine {
     /// [`EngineError::UnknownEndpoint`].
     pub fn stuck(&mut self, endpoint: EndpointIndex, facts: &str) -> Result<(), EngineError> {
         let worker = self.workers.by_endpoint(endpoint).ok_or(EngineError::UnknownEndpoint { endpoint })?;
-        self.endpoint_dead(endpoint, facts)?;
         let held = [self.workers[worker].active, self.workers[worker].staged];
         for Occupant { slot, .. } in held.into_iter().flatten() {
-            let run = self.slots[slot].run;
             let text = self.texts.store(&format!("stuck: {facts}"));
-            self.abort_run(run, FailureKind::Stuck, text);
-            self.retire_run(run);
+            self.abort_run(self.slots[slot].run, FailureKind::Stuck, text);
+        }
+        self.endpoint_dead(endpoint, facts)?;
+        for Occupant { slot, .. } in held.into_iter().flatten() {
+            self.retire_run(self.slots[slot].run);
         }
         self.promote();
         Ok(())

@@ -65,13 +65,17 @@ impl Engine {
         Ok(run)
     }
 
-    /// Closes the graph: releases the scopes and lets the run end once nothing is alive (E-4).
+    /// Closes the graph: releases the scopes and lets the run end once nothing is alive (E-4). After a
+    /// [`stop`](Self::stop), which has closed it already, there is nothing left to do.
     ///
     /// # Errors
     /// [`EngineError::UnknownRun`], or [`EngineError::NotBuilding`] if the graph is closed already.
     pub fn close_submission(&mut self, run: RunId) -> Result<(), EngineError> {
-        let slot = self.building_slot(run)?;
-        self.close_graph(slot);
+        match self.building_slot(run) {
+            Ok(slot) => self.close_graph(slot),
+            Err(EngineError::NotBuilding { .. }) if self.stopping => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -81,11 +85,11 @@ impl Engine {
     /// # Errors
     /// As [`close_submission`](Self::close_submission).
     pub fn fail_submission(&mut self, run: RunId, reason: &str) -> Result<(), EngineError> {
-        let slot = self.building_slot(run)?;
-        let text = self.texts.store(reason);
-        self.abort_run(slot, FailureKind::Submission, text);
-        self.close_graph(slot);
-        Ok(())
+        if let Ok(slot) = self.building_slot(run) {
+            let text = self.texts.store(reason);
+            self.abort_run(slot, FailureKind::Submission, text);
+        }
+        self.close_submission(run)
     }
 
     /// Fails what has not started and lets what runs finish (E-9). A run that is still being built takes no more work

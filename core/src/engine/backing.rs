@@ -13,7 +13,10 @@ use super::{EngineError, RINGS, Range, RangeKind};
 /// The memory that an argument lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Backing {
-    Slab { ring: u8, sequence: u32 },
+    Slab {
+        ring: u8,
+        sequence: u32,
+    },
     /// By the stable number of the range.
     Range(u32),
     Device(WorkerIndex),
@@ -31,7 +34,7 @@ struct RangeEntry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HostPlace {
     /// In a live slab of this owner.
-    Slab { backing: Backing, owner: TaskSlot, run: PipelineSlot },
+    Slab { backing: Backing, ring: usize, owner: TaskSlot, run: PipelineSlot },
     /// In a heap ring, but in no live slab.
     DeadSlab { ring: usize },
     /// In a registered range.
@@ -54,11 +57,7 @@ pub(super) struct BackingTable {
 
 impl BackingTable {
     pub(super) fn new(config: &super::Config, workers: usize) -> Self {
-        let vacant = RangeEntry {
-            range: ByteRange::default(),
-            kind: RangeKind::Buffer,
-            roots: [Roots::EMPTY; 2],
-        };
+        let vacant = RangeEntry { range: ByteRange::default(), kind: RangeKind::Buffer, roots: [Roots::EMPTY; 2] };
         Self {
             rings: config.rings.map(|spec| Ring::new(spec, config.slabs)),
             ranges: alloc::vec![vacant; config.ranges as usize],
@@ -94,10 +93,8 @@ impl BackingTable {
 
     /// The registered range that starts at `base`.
     pub(super) fn registered(&self, base: u64) -> Option<(u32, ByteRange)> {
-        let position = self
-            .sorted
-            .binary_search_by_key(&base, |number| self.ranges[*number as usize].range.start)
-            .ok()?;
+        let position =
+            self.sorted.binary_search_by_key(&base, |number| self.ranges[*number as usize].range.start).ok()?;
         let number = self.sorted[position];
         Some((number, self.ranges[number as usize].range))
     }
@@ -116,7 +113,7 @@ impl BackingTable {
                     Some(sequence) => {
                         let slab = ring.slab(sequence);
                         let backing = Backing::Slab { ring: index as u8, sequence };
-                        HostPlace::Slab { backing, owner: slab.owner, run: slab.run }
+                        HostPlace::Slab { backing, ring: index, owner: slab.owner, run: slab.run }
                     }
                     None => HostPlace::DeadSlab { ring: index },
                 };

@@ -129,6 +129,23 @@ impl EdgePool {
         true
     }
 
+    /// Undoes a [`connect`](Self::connect) of the submit that is being undone; its edges are still first on the lists
+    /// of their producers.
+    pub(super) fn retract(&mut self, slots: &mut SlotTable, index: u32) {
+        let edge = self.edges[index as usize];
+        let from = &mut slots[edge.producer];
+        from.references -= 1;
+        if !edge.producer_done {
+            from.consumers = edge.next_consumer;
+        }
+        if edge.waiting {
+            slots[edge.consumer].pending -= 1;
+        }
+        self.edges[index as usize].producer_done = true;
+        self.edges[index as usize].consumer_done = true;
+        self.free_if_done(index);
+    }
+
     /// The producer has ended; returns the edge as it was.
     pub(super) fn end_producer(&mut self, index: u32) -> Edge {
         let edge = &mut self.edges[index as usize];

@@ -358,6 +358,14 @@ pub enum EngineError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A registered range that tasks still use.
+    #[error("range at {base:#x}, {bytes} bytes, is named by a task that has not ended")]
+    RangeInUse {
+        /// First byte.
+        base: u64,
+        /// Length.
+        bytes: u64,
+    },
     /// No endpoint has this index.
     #[error("no worker is reached by endpoint {endpoint}")]
     UnknownEndpoint {

@@ -79,7 +79,7 @@ pub(super) struct Member {
 #[derive(Clone, Debug)]
 pub(super) struct MemberPool {
     pub(super) members: Vec<Member>,
-    pub(super) extents: Extents,
+    extents: Extents,
 }
 
 impl MemberPool {
@@ -89,11 +89,28 @@ impl MemberPool {
         Self { members: alloc::vec![member; capacity as usize], extents: Extents::new(capacity) }
     }
 
-    pub(super) fn of(&self, first: u32, count: u16) -> &[Member] {
-        &self.members[first as usize..first as usize + usize::from(count)]
+    pub(super) fn capacity(&self) -> u32 {
+        self.extents.capacity()
     }
 
-    pub(super) fn of_mut(&mut self, first: u32, count: u16) -> &mut [Member] {
-        &mut self.members[first as usize..first as usize + usize::from(count)]
+    pub(super) fn used(&self) -> u32 {
+        self.extents.used()
+    }
+
+    /// A table of `count` members that have not started and have no arguments yet; `None` if there is no room.
+    pub(super) fn take(&mut self, count: u32) -> Option<u32> {
+        let first = self.extents.take(count)?;
+        let member =
+            Member { target: WorkerIndex(0), state: MemberState::Waiting, accepted: false, args: ArgsRef::EMPTY };
+        self.members[first as usize..(first + count) as usize].fill(member);
+        Some(first)
+    }
+
+    pub(super) fn free(&mut self, first: u32) {
+        self.extents.free(first);
+    }
+
+    pub(super) fn of(&self, first: u32, count: u16) -> &[Member] {
+        &self.members[first as usize..first as usize + usize::from(count)]
     }
 }

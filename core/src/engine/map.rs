@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ids::{PipelineSlot, TaskSlot};
+use crate::ids::TaskSlot;
 use crate::model::Footprint;
 
 use super::backing::Backing;
@@ -65,10 +65,14 @@ struct Node {
     linked: bool,
     /// A pure overwrite has taken its place, but it still orders (its task failed before its producers ended).
     overwritten: bool,
+    /// Its task reads the bytes as well (INOUT), and so waits for every earlier writer.
+    update: bool,
     access: Access,
     slot: TaskSlot,
     /// Next entry of the same task.
     next: u32,
+    /// Next entry to unlink after a search.
+    chain: u32,
     backing: Backing,
 }
 
@@ -145,14 +149,16 @@ impl Map {
             height: 0,
             linked: false,
             overwritten: false,
+            update: false,
             access: Access::Write,
             slot: TaskSlot(NIL),
             next: NIL,
+            chain: NIL,
             backing: Backing::Range(NIL),
         };
         Self {
             nodes: (0..capacity).map(node).collect(),
-            shapes: alloc::vec![Footprint::default(); capacity as usize],
+            shapes: Vec::with_capacity(capacity as usize),
             free: 0,
             used: 0,
         }
@@ -175,6 +181,10 @@ impl Map {
         self.nodes[index as usize].overwritten
     }
 
+    pub(super) fn is_update(&self, index: u32) -> bool {
+        self.nodes[index as usize].update
+    }
+
     pub(super) fn mark_overwritten(&mut self, index: u32) {
         self.nodes[index as usize].overwritten = true;
     }
@@ -188,6 +198,7 @@ impl Map {
         backing: Backing,
         window: Window,
         shape: Footprint,
+        update: bool,
         next: u32,
     ) -> u32 {
         let index = self.free;
@@ -197,11 +208,16 @@ impl Map {
         node.window = window;
         node.linked = false;
         node.overwritten = false;
+        node.update = update;
         node.access = access;
         node.slot = slot;
         node.next = next;
         node.backing = backing;
-        self.shapes[index as usize] = shape;
+        // Nodes are handed out in order the first time round.
+        match self.shapes.get_mut(index as usize) {
+            Some(place) => *place = shape,
+            None => self.shapes.push(shape),
+        }
         index
     }
 
@@ -257,7 +273,11 @@ impl Map {
             NIL => *root = index,
             above => {
                 let node = &mut self.nodes[above as usize];
-                if start < node.window.range.start { node.left = index } else { node.right = index }
+                if start < node.window.range.start {
+                    node.left = index
+                } else {
+                    node.right = index
+                }
                 self.rebalance(root, above);
             }
         }
@@ -271,10 +291,10 @@ impl Map {
         }
         let root = roots.of(node.access);
         let (left, right, parent) = (node.left, node.right, node.parent);
-        let changed = if left == NIL || right == NIL {
+        if left == NIL || right == NIL {
             let child = if left == NIL { right } else { left };
             self.replace_child(root, parent, index, child);
-            parent
+            self.rebalance(root, parent);
         } else {
             let mut heir = right;
             while self.nodes[heir as usize].left != NIL {
@@ -293,9 +313,13 @@ impl Map {
             self.nodes[heir as usize].left = left;
             self.nodes[left as usize].parent = heir;
             self.replace_child(root, parent, index, heir);
-            changed
-        };
-        self.rebalance(root, changed);
+            // The heir stands for the subtree that `index` stood for, until it is looked at again.
+            let Node { reach, pitch, low, high, height, .. } = self.nodes[index as usize];
+            let node = &mut self.nodes[heir as usize];
+            (node.height, node.reach, node.pitch, node.low, node.high) = (height, reach, pitch, low, high);
+            self.rebalance(root, changed);
+            self.rebalance(root, heir);
+        }
     }
 
     /// `parent` (or the root) points to `new` where it pointed to `old`.
@@ -400,8 +424,52 @@ impl Map {
         self.summarise(up);
     }
 
-    /// Links an entry that this engine's own code removed while looking for others to remove.
-    pub(super) fn chain(&mut self, index: u32, next: u32) {
-        self.nodes[index as usize].chain = next;
+    /// Whether `test` holds for the task of an entry of either tree.
+    pub(super) fn any(&self, roots: &Roots, test: impl Fn(TaskSlot) -> bool) -> bool {
+        let mut stack = [NIL; DEPTH];
+        let mut depth = 0;
+        for root in [roots.writers, roots.readers] {
+            let mut at = root;
+            loop {
+                while at != NIL {
+                    stack[depth] = at;
+                    depth += 1;
+                    at = self.nodes[at as usize].left;
+                }
+                if depth == 0 {
+                    break;
+                }
+                depth -= 1;
+                let node = &self.nodes[stack[depth] as usize];
+                if test(node.slot) {
+                    return true;
+                }
+                at = node.right;
+            }
+        }
+        false
+    }
+
+    /// Takes every entry out of both trees.
+    pub(super) fn unlink_all(&mut self, roots: &mut Roots) {
+        while roots.writers != NIL {
+            let root = roots.writers;
+            self.unlink(roots, root);
+        }
+        while roots.readers != NIL {
+            let root = roots.readers;
+            self.unlink(roots, root);
+        }
+    }
+
+    /// Remembers `index` as the head of a chain of entries to unlink after a search; returns it.
+    pub(super) fn chain(&mut self, index: u32, rest: u32) -> u32 {
+        self.nodes[index as usize].chain = rest;
+        index
+    }
+
+    /// What comes after `index` on a chain.
+    pub(super) fn chained(&self, index: u32) -> u32 {
+        self.nodes[index as usize].chain
     }
 }

@@ -9,13 +9,19 @@ mod abort;
 mod action;
 mod admission;
 mod arena;
+mod backing;
+mod check;
 mod complete;
 mod config;
+mod depend;
 mod edge;
 mod error;
 mod extent;
 mod group;
 mod intern;
+mod map;
+mod query;
+mod ring;
 mod run;
 mod schedule;
 mod scope;
@@ -23,9 +29,9 @@ mod signals;
 mod slot;
 mod stage;
 mod stall;
-mod standin;
 mod submit;
 mod text;
+mod window;
 mod worker;
 
 use crate::ids::PipelineSlot;
@@ -38,18 +44,20 @@ pub use config::{
 };
 pub use error::{Argument, EngineError, Resource};
 pub use group::{GroupEvent, GroupState};
+pub use query::{Memory, Usage};
 pub use run::{FailureKind, RunEvent, RunOutcome, RunPhase};
 pub use signals::Signals;
 pub use slot::{TaskEvent, TaskState};
 pub use stall::{BlockedGroup, BlockedMember};
-pub use standin::TaskArgs;
 pub use submit::{Allocated, Submission, Target};
 pub use text::TEXT_BYTES;
 
 use arena::ArgsArena;
+use backing::BackingTable;
 use edge::EdgePool;
 use group::MemberPool;
 use intern::ConfigTable;
+use map::Map;
 use run::{LiveRun, RunTable};
 use schedule::{Launch, Reservation};
 use scope::ScopeStack;
@@ -65,6 +73,8 @@ pub struct Engine {
     slots: SlotTable,
     workers: WorkerTable,
     edges: EdgePool,
+    map: Map,
+    backings: BackingTable,
     members: MemberPool,
     arena: ArgsArena,
     configs: ConfigTable,
@@ -90,6 +100,7 @@ pub struct Engine {
     unreferenced: u32,
     signals: Signals,
     stopping: bool,
+    strict_war: bool,
 }
 
 impl Engine {
@@ -106,6 +117,8 @@ impl Engine {
             slots: SlotTable::new(config.task_window),
             workers: WorkerTable::new(workers)?,
             edges: EdgePool::new(config.edges),
+            map: Map::new(config.map_entries),
+            backings: BackingTable::new(config, workers.len()),
             members: MemberPool::new(config.group_members),
             arena: ArgsArena::new(config.args_bytes),
             configs: ConfigTable::new(config.configs),
@@ -126,6 +139,7 @@ impl Engine {
             unreferenced: NIL,
             signals: Signals::default(),
             stopping: false,
+            strict_war: config.strict_war,
         })
     }
 

@@ -46,14 +46,8 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(spec: RingSpec, slabs: u32) -> Self {
-        let none = Slab {
-            start: 0,
-            end: 0,
-            owner: TaskSlot(0),
-            run: PipelineSlot::Zero,
-            roots: Roots::EMPTY,
-            freed: true,
-        };
+        let none =
+            Slab { start: 0, end: 0, owner: TaskSlot(0), run: PipelineSlot::Zero, roots: Roots::EMPTY, freed: true };
         let records = alloc::vec![none; slabs.next_power_of_two() as usize];
         Self { spec, slabs: records, limit: slabs, oldest: 0, next: 0, cursor: 0 }
     }
@@ -74,6 +68,11 @@ impl Ring {
     /// Slabs that are live or wait for an older one.
     pub(super) fn count(&self) -> u32 {
         self.next.wrapping_sub(self.oldest)
+    }
+
+    /// All addresses of the ring.
+    pub(super) fn span(&self) -> ByteRange {
+        ByteRange { start: self.spec.base, end: self.spec.base + self.spec.bytes }
     }
 
     pub(super) fn contains(&self, address: u64) -> bool {
@@ -121,8 +120,7 @@ impl Ring {
         let sequence = self.next;
         self.next = sequence.wrapping_add(1);
         self.cursor = start + bytes;
-        *self.slab_mut(sequence) =
-            Slab { start, end: start + bytes, owner, run, roots: Roots::EMPTY, freed: false };
+        *self.slab_mut(sequence) = Slab { start, end: start + bytes, owner, run, roots: Roots::EMPTY, freed: false };
         Ok(sequence)
     }
 
@@ -141,8 +139,7 @@ impl Ring {
         }
         let floor = self.slab(self.oldest).start;
         // Distance from the oldest slab, once around the ring: grows with the sequence number.
-        let distance =
-            |offset: u64| if offset >= floor { offset - floor } else { offset + self.spec.bytes - floor };
+        let distance = |offset: u64| if offset >= floor { offset - floor } else { offset + self.spec.bytes - floor };
         let wanted = distance(range.start - self.spec.base);
         let (mut low, mut high) = (0, self.count());
         while high - low > 1 {

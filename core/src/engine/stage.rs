@@ -65,6 +65,11 @@ impl Engine {
 
     /// The run is aborted: its staged task is taken back (L-38).
     pub(super) fn withdraw_staged(&mut self, run: PipelineSlot) {
+        if let Some(StagedAction::Activate(ticket, worker)) = self.staged_action[run.index()] {
+            // Promoted, but its endpoint has not been told: it has not started.
+            self.say(run, StagedAction::Withdraw(ticket, worker));
+            return;
+        }
         let Some(worker) = self.live[run.index()].as_ref().and_then(|live| live.staged) else { return };
         if let (Some(occupant), Life::Alive) = (self.workers[worker].staged, self.workers[worker].life) {
             let ticket = self.staged_ticket(occupant.slot);

@@ -6,7 +6,7 @@ use crate::wire::{ByteRange, ChipTensor};
 ///
 /// Rows and column blocks of one matrix have interleaving ranges but disjoint windows: that is what tells them apart
 /// without comparing each with each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Window {
     pub(super) range: ByteRange,
     /// Bytes from one row to the next; 0 = rows do not repeat at one distance.
@@ -76,13 +76,12 @@ impl Window {
         if self.pitch == 0 {
             return true;
         }
-        self.pitch == other.pitch
-            && (other.low + self.pitch - self.low) % self.pitch + other.width <= self.width
+        self.pitch == other.pitch && (other.low + self.pitch - self.low) % self.pitch + other.width <= self.width
     }
 }
 
 /// Whether two windows of rows of the same length meet; each may run over the end of the row.
-fn windows_meet(pitch: u64, (a, a_width): (u64, u64), (b, b_width): (u64, u64)) -> bool {
+pub(super) fn windows_meet(pitch: u64, (a, a_width): (u64, u64), (b, b_width): (u64, u64)) -> bool {
     let ahead = if b >= a { b - a } else { b + pitch - a };
     ahead < a_width || pitch - ahead < b_width || ahead == 0
 }
