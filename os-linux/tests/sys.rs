@@ -48,6 +48,7 @@ fn main() -> std::process::ExitCode {
         two_hundred_children_leave_no_descriptor_and_no_zombie,
         a_region_cannot_be_resized_by_a_child,
         a_read_only_page_cannot_be_written_by_a_child,
+        a_fork_is_not_slowed_by_resident_regions,
         limits_in_the_way_of_a_region_are_named,
         no_name_appears_under_dev_shm,
         a_child_keeps_its_own_region_and_the_trees_and_no_other,

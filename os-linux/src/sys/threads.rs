@@ -44,8 +44,11 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        gate().inside -= 1;
-        CHANGED.notify_all();
+        let mut gate = gate();
+        gate.inside -= 1;
+        if gate.forking {
+            CHANGED.notify_all();
+        }
     }
 }
 
@@ -80,11 +83,11 @@ impl Drop for ClosedGate {
     }
 }
 
-/// What a thread of this library runs with.
+/// Whether a thread of this library is where it may hold locks: it begins there.
 #[derive(Debug)]
-pub struct Park(Option<Inside>);
+pub struct Presence(Option<Inside>);
 
-impl Park {
+impl Presence {
     /// Runs `sleep` where a fork may find this thread: it must hold no lock and take none, and it must not allocate.
     pub fn outside<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
         self.0 = None;
@@ -111,19 +114,19 @@ impl<T: Send + 'static> LibraryThread<T> {
     ///
     /// # Errors
     /// [`Error::System`] where no thread can be started.
-    pub fn spawn(name: &str, body: impl FnOnce(&mut Park) -> T + Send + 'static) -> Result<Self, Error> {
+    pub fn spawn(name: &str, body: impl FnOnce(&mut Presence) -> T + Send + 'static) -> Result<Self, Error> {
         // Taken here: no fork may fall between the birth of the thread and its first step.
         let inside = Inside::enter();
         let saved = super::signals::block_all();
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
             let own = own_name().ok();
             gate().threads.extend(own.clone());
-            let mut park = Park(Some(inside));
-            let result = catch_unwind(AssertUnwindSafe(|| body(&mut park)));
+            let mut presence = Presence(Some(inside));
+            let result = catch_unwind(AssertUnwindSafe(|| body(&mut presence)));
             if let Some(own) = own {
                 gate().threads.remove(&own);
             }
-            Ended { result, _inside: park.0 }
+            Ended { result, _inside: presence.0 }
         });
         saved.restore();
         spawned.map(|handle| Self { handle }).map_err(|error| {

@@ -107,6 +107,26 @@ pub(crate) fn limits_in_the_way_of_a_region_are_named() {
     assert!(exit_of(&mut started).is_success());
 }
 
+/// T-52: the page tables of regions are not copied. 256 MiB of private pages would take several milliseconds.
+pub(crate) fn a_fork_is_not_slowed_by_resident_regions() {
+    let fastest = || {
+        let times = (0..10).map(|_| {
+            let start = Instant::now();
+            let mut started = child(&HEAD, |_| 0);
+            let took = start.elapsed();
+            assert!(exit_of(&mut started).is_success());
+            took
+        });
+        times.min().unwrap()
+    };
+    let before = fastest();
+    let region = Region::new("tensors", 256 << 20, Sharing::Tree).unwrap();
+    region.populate(0..region.len()).unwrap();
+    assert_eq!(region.committed_bytes(), Ok(256 << 20));
+    let after = fastest();
+    assert!(after < before + Duration::from_millis(2), "{before:?}, then {after:?}");
+}
+
 /// P-18
 pub(crate) fn no_name_appears_under_dev_shm() {
     let names =

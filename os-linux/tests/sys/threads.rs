@@ -20,8 +20,8 @@ pub(crate) fn foreign_threads_are_counted_and_the_librarys_are_not() {
     assert_eq!(foreign_threads(), Ok(1));
     let bell = Arc::new(Bell::new().unwrap());
     let asleep = Arc::clone(&bell);
-    let ours = LibraryThread::spawn("background", move |park| {
-        park.outside(|| is_ready_within(std::os::fd::AsFd::as_fd(&*asleep), LIMIT));
+    let ours = LibraryThread::spawn("background", move |presence| {
+        presence.outside(|| is_ready_within(std::os::fd::AsFd::as_fd(&*asleep), LIMIT));
         5
     })
     .unwrap();
@@ -50,11 +50,11 @@ pub(crate) fn a_fork_waits_until_the_librarys_threads_are_parked() {
     let bell = Arc::new(Bell::new().unwrap());
     let parked = Arc::new(AtomicBool::new(false));
     let (asleep, reached) = (Arc::clone(&bell), Arc::clone(&parked));
-    let ours = LibraryThread::spawn("background", move |park| {
+    let ours = LibraryThread::spawn("background", move |presence| {
         // Time for a fork that does not wait to go wrong; one that does wait never depends on it.
         thread::sleep(Duration::from_millis(50));
         reached.store(true, Ordering::SeqCst);
-        park.outside(|| is_ready_within(std::os::fd::AsFd::as_fd(&*asleep), LIMIT));
+        presence.outside(|| is_ready_within(std::os::fd::AsFd::as_fd(&*asleep), LIMIT));
     })
     .unwrap();
     let mut started = child(&HEAD, |_| i32::from(!parked.load(Ordering::SeqCst)));
