@@ -341,10 +341,10 @@ impl<W: Words> Driver<W> {
 
     /// A child and everything below it has ended: nothing writes any more what its tasks named. Call [`step`](Self::step)
     /// afterwards.
-    pub fn subtree_gone(&mut self, endpoint: EndpointIndex, now: Instant) {
+    pub fn subtree_gone(&mut self, endpoint: EndpointIndex) {
         if let Some(port) = self.ports.get_mut(endpoint.index()) {
             port.lane.subtree_gone();
-            self.poll(endpoint, now, &mut Silence);
+            self.busy.insert(endpoint);
         }
     }
 
@@ -352,7 +352,7 @@ impl<W: Words> Driver<W> {
     pub fn poison(&mut self, endpoint: EndpointIndex, reason: Poison, now: Instant) {
         if let Some(port) = self.ports.get_mut(endpoint.index()) {
             port.lane.set_poison(reason, now);
-            self.poll(endpoint, now, &mut Silence);
+            self.busy.insert(endpoint);
         }
     }
 
@@ -364,7 +364,7 @@ impl<W: Words> Driver<W> {
             self.describe(endpoint, facts);
             // An endpoint that the engine was not told of has no task of its.
             let _ = self.engine.stuck(endpoint, self.message.as_str());
-            self.poll(endpoint, now, &mut Silence);
+            self.busy.insert(endpoint);
         }
     }
 
@@ -375,13 +375,12 @@ impl<W: Words> Driver<W> {
 
     /// Stops: the engine places nothing new and fails what was never sent, every lane asks its child to leave, what runs ends
     /// (L-29, E-36). [`step`](Self::step) until [`is_drained`](Self::is_drained).
-    pub fn stop(&mut self, now: Instant) {
+    pub fn stop(&mut self) {
         self.engine.stop();
         for index in 0..self.ports.len() {
             let endpoint = EndpointIndex(index as u16);
             self.ports[index].lane.stop();
             self.drop_held(endpoint);
-            self.poll(endpoint, now, &mut Silence);
             self.busy.insert(endpoint);
         }
     }

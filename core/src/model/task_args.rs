@@ -57,28 +57,28 @@ impl TaskArgs {
     }
 
     /// A tensor that the task reads.
-    pub fn input(&mut self, tensor: ChipTensor) -> &mut Self {
-        self.push(tensor, TensorTag::Input)
+    pub fn input(&mut self, tensor: impl Into<ChipTensor>) -> &mut Self {
+        self.push(tensor.into(), TensorTag::Input)
     }
 
     /// A tensor that the task writes whole; with address 0 the engine allocates its buffer.
-    pub fn output(&mut self, tensor: ChipTensor) -> &mut Self {
-        self.push(tensor, TensorTag::Output)
+    pub fn output(&mut self, tensor: impl Into<ChipTensor>) -> &mut Self {
+        self.push(tensor.into(), TensorTag::Output)
     }
 
     /// A tensor that the task reads and writes.
-    pub fn inout(&mut self, tensor: ChipTensor) -> &mut Self {
-        self.push(tensor, TensorTag::InOut)
+    pub fn inout(&mut self, tensor: impl Into<ChipTensor>) -> &mut Self {
+        self.push(tensor.into(), TensorTag::InOut)
     }
 
     /// A tensor that the task writes whole, in memory that exists.
-    pub fn output_existing(&mut self, tensor: ChipTensor) -> &mut Self {
-        self.push(tensor, TensorTag::OutputExisting)
+    pub fn output_existing(&mut self, tensor: impl Into<ChipTensor>) -> &mut Self {
+        self.push(tensor.into(), TensorTag::OutputExisting)
     }
 
     /// A tensor that is handed over without any ordering.
-    pub fn no_dep(&mut self, tensor: ChipTensor) -> &mut Self {
-        self.push(tensor, TensorTag::NoDep)
+    pub fn no_dep(&mut self, tensor: impl Into<ChipTensor>) -> &mut Self {
+        self.push(tensor.into(), TensorTag::NoDep)
     }
 
     /// A tensor with its tag.

@@ -5,6 +5,7 @@
 
 mod blocking;
 mod child;
+mod chip_runner;
 mod control;
 mod hold;
 mod leaf;
@@ -16,6 +17,7 @@ mod stop;
 
 pub use blocking::Blocking;
 pub use child::Child;
+pub use chip_runner::{ChipRunner, RunnerError};
 pub use hold::{News, Stage, news};
 pub use leaf::{Failure, Launch, Leaf, NoBell, ParentBell, Poll, PrepareError, Report, Runner, Task};
 pub use machine::{ChildSpec, Leave, Machine, Served};
