@@ -2,6 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
+
+use laneway_core::chip::ChipError;
+use laneway_core::engine::{EngineError, FailureKind};
+use laneway_core::ids::{EndpointIndex, RunId};
+use laneway_core::lane::{ExitCause, Label};
+use laneway_core::model::ModelError;
+use laneway_core::wire::{Digest, Dtype, Namespace, TensorFault, WireError};
 
 /// An error number of the kernel; prints as the kernel's own words for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -103,6 +111,289 @@ pub enum Error {
         /// What the affinity mask allows.
         allowed: Vec<usize>,
     },
+    /// A call that the worker's state does not allow (P-7).
+    #[error("{call} is not possible while the worker is {state}")]
+    WrongState {
+        /// The call.
+        call: &'static str,
+        /// The state: NEW, INITIALIZING, READY, CLOSING, FAILED or CLOSED.
+        state: &'static str,
+    },
+    /// A setting out of range.
+    #[error("{setting} = {value} is out of range: {least} to {most} are legal")]
+    Setting {
+        /// The builder's method.
+        setting: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// The least that is legal.
+        least: u64,
+        /// The most that is legal.
+        most: u64,
+    },
+    /// A worker without anybody to run its tasks.
+    #[error("the worker has no children: add at least one chip, or ask for SUB children with subs(n)")]
+    NoChildren,
+    /// A callable that can reach the children by a fork alone, after the fork.
+    #[error(
+        "{name} cannot be registered while the worker is {state}: the children exist already; register it before init"
+    )]
+    RegisteredTooLate {
+        /// What was to be registered.
+        name: String,
+        /// The worker's state.
+        state: &'static str,
+    },
+    /// A child did not become ready; nothing of the tree is left (P-5).
+    #[error("{label} (pid {pid}) did not become ready: {cause}")]
+    ChildStart {
+        /// Which child.
+        label: Label,
+        /// Its process id.
+        pid: i32,
+        /// What it did instead.
+        cause: StartCause,
+    },
+    /// `init` was cancelled by a close; nothing of the tree is left.
+    #[error("init was cancelled because the worker was closed meanwhile; nothing is left of it")]
+    InitCancelled,
+    /// A call that would wait for itself.
+    #[error(
+        "{call} inside a callback of the same worker would wait for itself: call it after the callback has returned"
+    )]
+    InsideCallback {
+        /// The call.
+        call: &'static str,
+    },
+    /// No new runs while the worker closes.
+    #[error("the worker is being closed and takes no new runs")]
+    Closing,
+    /// A run ended with an error.
+    #[error("level {level}, run {run}: {message}")]
+    RunFailed {
+        /// The worker's level.
+        level: u32,
+        /// The run.
+        run: RunId,
+        /// What kind of failure came first.
+        kind: FailureKind,
+        /// The text of the child or endpoint that failed.
+        message: String,
+    },
+    /// The callback that built a run returned an error that is not one of this crate.
+    #[error("the callback of run {run} failed: {message}")]
+    Callback {
+        /// The run.
+        run: RunId,
+        /// The error's text.
+        message: String,
+    },
+    /// The callback that built a run panicked.
+    #[error("the callback of run {run} panicked: {message}")]
+    CallbackPanicked {
+        /// The run.
+        run: RunId,
+        /// The panic's text.
+        message: String,
+    },
+    /// A wait with a time limit; the run goes on.
+    #[error("run {run} has not ended after {after:?}; it goes on")]
+    WaitTimedOut {
+        /// The run.
+        run: RunId,
+        /// The limit.
+        after: Duration,
+    },
+    /// `close` found runs that did not end; nothing was torn down.
+    #[error(
+        "runs are still open {after:?} after close was called; nothing was torn down: call close again, or close_now"
+    )]
+    CloseTimedOut {
+        /// The drain budget.
+        after: Duration,
+    },
+    /// Children that not even SIGKILL ended in time (P-12).
+    #[error("children could not be ended: {}", Listed(.children))]
+    Survivors {
+        /// Who, with the process id.
+        children: Vec<(Label, i32)>,
+    },
+    /// Children that did not leave in order while the worker closed (P-15).
+    #[error("children did not leave in order: {}", Listed(.children))]
+    AbnormalExits {
+        /// Which endpoint, and how it ended.
+        children: Vec<(EndpointIndex, ExitCause)>,
+    },
+    /// A handle of another worker (R-2).
+    #[error("callable {digest} was not registered with this worker: register it here and use the handle that returns")]
+    ForeignCallable {
+        /// The callable.
+        digest: Digest,
+    },
+    /// A callable that the target's kind of child cannot resolve (R-12).
+    #[error("callable {digest} is of namespace {found:?}, but the target resolves {wanted:?}")]
+    CallableNamespace {
+        /// The callable.
+        digest: Digest,
+        /// Where it is registered.
+        found: Namespace,
+        /// What the target resolves.
+        wanted: Namespace,
+    },
+    /// The buffer region has no room for a tensor.
+    #[error(
+        "no room for {asked} bytes: the longest free span of the buffer region ({region} bytes) has {largest_free}; drop \
+         tensors or enlarge buffer_bytes"
+    )]
+    BuffersFull {
+        /// Bytes asked for.
+        asked: u64,
+        /// The longest span that is free.
+        largest_free: u64,
+        /// Size of the region.
+        region: u64,
+    },
+    /// A shape that no tensor can have.
+    #[error("shape {shape:?} is not legal: 1 to 5 dimensions, none of them 0, and a size that fits 64 bits")]
+    Shape {
+        /// The shape.
+        shape: Vec<u32>,
+    },
+    /// Memory that an unfinished task names (P-19).
+    #[error("bytes {start:#x}..{end:#x} are named by a task that has not ended: wait for its run first")]
+    InUse {
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+    /// A view with the wrong element type.
+    #[error("the tensor's elements are {found:?}, not {asked:?}")]
+    ElementType {
+        /// What was asked for.
+        asked: Dtype,
+        /// What the tensor holds.
+        found: Dtype,
+    },
+    /// Device memory cannot be read by the host.
+    #[error("the tensor at {address:#x} lies in device memory: copy it to the host first")]
+    NotHostMemory {
+        /// Its address.
+        address: u64,
+    },
+    /// A tensor whose first element is not aligned for its type.
+    #[error("the element at {address:#x} is not aligned to {align} bytes")]
+    Misaligned {
+        /// Its address.
+        address: u64,
+        /// What its type needs.
+        align: usize,
+    },
+    /// An element past the end.
+    #[error("there is no element {index}: the tensor has {len}")]
+    ElementIndex {
+        /// Asked for.
+        index: usize,
+        /// Elements there are.
+        len: usize,
+    },
+    /// A copy between different numbers of elements.
+    #[error("{given} elements given for a tensor of {len}")]
+    ElementCount {
+        /// Elements of the slice.
+        given: usize,
+        /// Elements of the tensor.
+        len: usize,
+    },
+    /// An argument that a task does not have.
+    #[error("there is no {what} {index}: the task has {count}")]
+    NoSuchArgument {
+        /// `tensor` or `scalar`.
+        what: &'static str,
+        /// Asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A tensor argument outside the memory of the tree.
+    #[error("tensor argument {index} names bytes {start:#x}..{end:#x}, which are not memory that this tree shares")]
+    NotShared {
+        /// Which argument.
+        index: usize,
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+    /// The engine refused a call.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A view, an argument list or a descriptor that is not legal.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Bytes that are not legal.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A device runtime refused or failed.
+    #[error(transparent)]
+    Chip(#[from] ChipError),
+}
+
+impl From<TensorFault> for Error {
+    fn from(fault: TensorFault) -> Self {
+        Self::Wire(fault.into())
+    }
+}
+
+/// What a child did instead of becoming ready.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StartCause {
+    /// It reported an error, in its own words.
+    Failed(String),
+    /// It ended.
+    Died(ExitCause),
+    /// It was not ready when the time was over.
+    Late {
+        /// The time.
+        after: Duration,
+    },
+    /// It published a pipeline depth that does not exist.
+    Depth {
+        /// What it published.
+        depth: u64,
+    },
+    /// It published a state that a starting child cannot be in.
+    Illegal {
+        /// The state word.
+        found: i32,
+    },
+}
+
+impl fmt::Display for StartCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(text) => f.write_str(text),
+            Self::Died(cause) => cause.fmt(f),
+            Self::Late { after } => {
+                write!(f, "it was not ready after {after:?}; raise init_timeout if it needs longer")
+            }
+            Self::Depth { depth } => write!(f, "it published pipeline depth {depth}, legal are 1 and 2"),
+            Self::Illegal { found } => write!(f, "it published state {found}, which a starting child cannot be in"),
+        }
+    }
+}
+
+/// Pairs as a sentence lists them.
+struct Listed<'a, A, B>(&'a [(A, B)]);
+
+impl<A: fmt::Display, B: fmt::Display> fmt::Display for Listed<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (who, what)) in self.0.iter().enumerate() {
+            write!(f, "{}{who}: {what}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
 }
 
 impl Error {

@@ -1,8 +1,63 @@
-//! Processes, shared memory, waiting and the Worker that drives laneway-core on Linux.
+//! Workers on Linux: processes, shared memory, waiting, and the [`Worker`] that drives laneway-core.
+//!
+//! ```no_run
+//! use laneway_linux::{TaskArgs, Worker};
+//!
+//! # fn main() -> Result<(), laneway_linux::Error> {
+//! let worker = Worker::builder().level(3).subs(2).build()?;
+//! let square = worker.register("square", |args| {
+//!     let (x, y) = (args.tensor::<f32>(0)?, args.tensor::<f32>(1)?);
+//!     y.fill_with(|i| x.get(i).unwrap_or(0.0).powi(2));
+//!     Ok(())
+//! })?;
+//! worker.init()?; // forks the children and waits until all are ready
+//!
+//! let x = worker.tensor::<f32>(&[1024])?;
+//! let y = worker.tensor::<f32>(&[1024])?;
+//! x.fill_with(|i| i as f32)?;
+//! worker.run(|orch| {
+//!     orch.submit_sub(&square, TaskArgs::new().input(&x).output(&y))?;
+//!     Ok(())
+//! })?;
+//! assert_eq!(y.to_vec()?[3], 9.0);
+//! worker.close()
+//! # }
+//! ```
 #![deny(unsafe_code)]
 
 pub mod child_entry;
 pub mod sys;
 
+mod callable;
+mod config;
+mod element;
 mod error;
-pub use error::{Errno, Error};
+mod link;
+mod live;
+mod memory;
+mod orchestrator;
+mod progress;
+mod run;
+mod serve_loop;
+mod sub;
+mod supervisor;
+mod tensor;
+mod view;
+mod worker;
+
+pub use callable::{BoxError, CallableHandle};
+pub use element::Element;
+pub use error::{Errno, Error, StartCause};
+pub use orchestrator::{Orchestrator, Outputs};
+pub use run::RunHandle;
+pub use sub::SubArgs;
+pub use tensor::{Tensor, unallocated};
+pub use view::View;
+pub use worker::{Chip, Worker, WorkerBuilder};
+
+pub use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
+pub use laneway_core::engine::{EngineError, FailureKind};
+pub use laneway_core::ids::{RunId, WorkerId};
+pub use laneway_core::lane::{ExitCause, Label};
+pub use laneway_core::model::TaskArgs;
+pub use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Dtype, TaskArgsView, TensorTag};

@@ -31,4 +31,5 @@ pub mod signals;
 pub mod spin;
 pub mod subtree;
 pub mod threads;
+pub mod timer;
 pub mod words;

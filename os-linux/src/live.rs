@@ -1,0 +1,187 @@
+//! What a worker is made of between a successful `init` and the end of `close`.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::ThreadId;
+
+use laneway_core::driver::{Doorbells, Driver, Watch};
+use laneway_core::engine::{EngineError, Memory, Range as Backing, RangeKind};
+use laneway_core::ids::EndpointIndex;
+use laneway_core::lane::ExitCause;
+use laneway_core::wire::ByteRange;
+
+use crate::callable::Registry;
+use crate::config::Config;
+use crate::memory::Space;
+use crate::progress::{BellWord, Inbox, Right};
+use crate::supervisor::Supervisor;
+use crate::sys::epoll::{Events, Poller};
+use crate::sys::eventfd::Bell;
+use crate::sys::spin::SpinWindow;
+use crate::sys::timer::Timer;
+use crate::sys::words::MappedWords;
+
+/// What the lock of a worker guards.
+pub(crate) struct Inner {
+    pub(crate) driver: Driver<MappedWords>,
+    pub(crate) registry: Registry,
+    /// Who owns progress.
+    pub(crate) right: Right,
+    /// Threads that sleep because another one drives.
+    pub(crate) sleepers: u32,
+    /// Callers of `submit` are served in arrival order: the ticket being served, and the next one to give out (E-1).
+    pub(crate) serving: u64,
+    pub(crate) tickets: u64,
+    /// The thread whose callback builds a run now.
+    pub(crate) builder: Option<ThreadId>,
+    /// Whether new runs are refused.
+    pub(crate) closing: bool,
+    /// Counts what may have made a waiter's condition true.
+    pub(crate) changes: u64,
+    /// Children that have not been reaped.
+    pub(crate) alive: usize,
+    /// Children that have ended, in that order.
+    pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
+    /// Buffers that were dropped while a task still named them.
+    pub(crate) dropped: Vec<Range<u64>>,
+    /// The driver's list of words to spin on; kept for its memory.
+    pub(crate) watches: Vec<Watch>,
+    /// What the driver's wait set reported; taken by whoever sleeps on it.
+    pub(crate) events: Option<Events>,
+}
+
+/// A worker whose children run.
+pub(crate) struct Live {
+    inner: Mutex<Inner>,
+    /// Threads that want the lock while another one drives; the driver lets them in between two rounds.
+    contenders: AtomicU32,
+    /// Wakes the threads that sleep because another one drives.
+    pub(crate) turn: Condvar,
+    /// Wakes callers of `submit` whose turn may have come.
+    pub(crate) builders: Condvar,
+    pub(crate) bell: BellWord,
+    pub(crate) inbox: Inbox,
+    /// The mailboxes, by endpoint, for looking at them without the lock.
+    pub(crate) words: Box<[MappedWords]>,
+    pub(crate) wakes: Wakes,
+    /// What a driver sleeps on: the waiter bells and `nudge`.
+    pub(crate) waiter_set: Poller,
+    /// Wakes a driver that sleeps, for news that no child rings for.
+    pub(crate) nudge: Bell,
+    /// Wakes the background thread.
+    pub(crate) control: Bell,
+    /// Wakes the background thread when a callback has been silent for a while.
+    pub(crate) takeover: Timer,
+    pub(crate) window: SpinWindow,
+    pub(crate) supervisor: Mutex<Supervisor>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) config: Config,
+}
+
+pub(crate) type Guard<'a> = MutexGuard<'a, Inner>;
+
+/// Everything of a [`Live`] but its lock.
+pub(crate) struct Parts {
+    pub(crate) bell: BellWord,
+    pub(crate) words: Box<[MappedWords]>,
+    pub(crate) wakes: Wakes,
+    pub(crate) waiter_set: Poller,
+    pub(crate) nudge: Bell,
+    pub(crate) control: Bell,
+    pub(crate) takeover: Timer,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) space: Arc<Space>,
+    pub(crate) config: Config,
+}
+
+impl Live {
+    pub(crate) fn new(driver: Driver<MappedWords>, registry: Registry, parts: Parts) -> Self {
+        let inner = Inner {
+            driver,
+            registry,
+            right: Right::Background,
+            sleepers: 0,
+            serving: 0,
+            tickets: 0,
+            builder: None,
+            closing: false,
+            changes: 0,
+            alive: parts.words.len(),
+            ends: Vec::with_capacity(parts.words.len()),
+            dropped: Vec::new(),
+            watches: Vec::with_capacity(3 * parts.words.len()),
+            events: Some(Events::new()),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            contenders: AtomicU32::new(0),
+            turn: Condvar::new(),
+            builders: Condvar::new(),
+            window: parts.config.spin_window(),
+            bell: parts.bell,
+            inbox: Inbox::default(),
+            words: parts.words,
+            wakes: parts.wakes,
+            waiter_set: parts.waiter_set,
+            nudge: parts.nudge,
+            control: parts.control,
+            takeover: parts.takeover,
+            supervisor: Mutex::new(parts.supervisor),
+            space: parts.space,
+            config: parts.config,
+        }
+    }
+
+    /// Takes the lock. A panic under it is a bug of this crate that must not make every later call panic too.
+    pub(crate) fn lock(&self) -> Guard<'_> {
+        match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.contenders.fetch_add(1, Ordering::Relaxed);
+                let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+                self.contenders.fetch_sub(1, Ordering::Relaxed);
+                inner
+            }
+        }
+    }
+
+    /// Whether another thread waits for the lock.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.contenders.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives the lock away to whoever waits for it, and takes it again. The lock itself is not fair: without the pause the
+    /// driver would have it back before a waiting thread is awake.
+    pub(crate) fn let_others_in<'a>(&'a self, inner: Guard<'a>) -> Guard<'a> {
+        drop(inner);
+        self.window.until(|| !self.is_contended());
+        self.lock()
+    }
+}
+
+impl Inner {
+    /// Makes a buffer's bytes known as something that tasks may name (E-38).
+    pub(crate) fn add_buffer(&mut self, bytes: &Range<u64>) -> Result<(), EngineError> {
+        self.driver.engine_mut().add_range(Backing {
+            base: bytes.start,
+            bytes: bytes.end - bytes.start,
+            kind: RangeKind::Buffer,
+        })
+    }
+
+    /// Whether an unfinished task names any of `bytes` (P-19).
+    pub(crate) fn names(&self, bytes: &Range<u64>) -> bool {
+        self.driver.engine().unfinished_names(Memory::Host, ByteRange { start: bytes.start, end: bytes.end })
+    }
+}
+
+/// The doorbells of the children, by endpoint.
+pub(crate) struct Wakes(pub(crate) Box<[Arc<Bell>]>);
+
+impl Doorbells for &Wakes {
+    fn ring(&mut self, endpoint: EndpointIndex) {
+        self.0[endpoint.index()].ring();
+    }
+}

@@ -1,0 +1,118 @@
+//! The background thread: it reaps, notices deaths, and owns progress while work is open and nobody waits. It sleeps in the
+//! kernel, without a timer unless the driver asked for one.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use laneway_core::time::Instant;
+
+use super::{Right, Ring};
+use crate::Error;
+use crate::live::Live;
+use crate::supervisor::Woken;
+use crate::sys::clock;
+use crate::sys::epoll::{Events, Poller, Watch};
+use crate::sys::threads::LibraryThread;
+
+/// How long a callback may be silent between two submits before the background thread drives for it.
+pub(crate) const SILENCE: Duration = Duration::from_micros(200);
+
+/// The running thread.
+pub(crate) struct Background {
+    thread: LibraryThread<()>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Background {
+    /// Starts it. Every child was forked before: wait sets and threads are made after the last fork.
+    pub(crate) fn start(live: &Arc<Live>) -> Result<Self, Error> {
+        let set = Poller::new()?;
+        set.add(&live.control, Woken::Control.token(), Watch::Edge)?;
+        set.add(&live.takeover, Woken::Takeover.token(), Watch::Edge)?;
+        live.supervisor.lock().unwrap_or_else(PoisonError::into_inner).watch(&set)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (flag, live) = (stop.clone(), live.clone());
+        let thread = LibraryThread::spawn("laneway", move |park| {
+            let mut events = Events::new();
+            let mut wake_at: Option<Instant> = None;
+            let mut rounds_seen = None;
+            while !flag.load(Ordering::Acquire) {
+                let timeout = wake_at.map(|at| at.since(clock::now()));
+                // A set that cannot be waited on is a bug; the thread goes on with what it knows.
+                let _ = park.outside(|| set.wait(&mut events, timeout));
+                let mut silence = false;
+                for ready in events.iter() {
+                    match Woken::of(ready.token) {
+                        Woken::Takeover => silence = true,
+                        Woken::Exit(endpoint) | Woken::Subtree(endpoint) => {
+                            let mut supervisor = live.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+                            supervisor.look(endpoint, |news| live.inbox.put(news));
+                        }
+                        Woken::Control | Woken::Published => {}
+                    }
+                }
+                wake_at = live.background_round(silence, &mut rounds_seen);
+            }
+        })?;
+        Ok(Self { thread, stop })
+    }
+
+    /// Ends it and waits for its end.
+    pub(crate) fn stop(self, live: &Live) {
+        self.stop.store(true, Ordering::Release);
+        live.control.ring();
+        self.thread.join();
+    }
+}
+
+impl Live {
+    /// Does what falls to the background thread now; when it wants to be woken at the latest.
+    fn background_round(&self, silence: bool, rounds_seen: &mut Option<u32>) -> Option<Instant> {
+        let mut inner = self.lock();
+        if let (true, Right::Builder { rounds }) = (silence, inner.right) {
+            if *rounds_seen == Some(rounds) {
+                *rounds_seen = None;
+                inner.right = Right::Background;
+            } else {
+                *rounds_seen = Some(rounds);
+                self.takeover.arm(SILENCE);
+            }
+        }
+        match inner.right {
+            Right::Background => {}
+            // A callback that computes for long must not keep a death from whoever waits.
+            Right::Builder { .. } if self.inbox.any() => {
+                self.round(&mut inner, clock::now());
+                return None;
+            }
+            Right::Builder { .. } => return None,
+            // Whoever drives takes news in its next round; only a sleeper must be woken for them.
+            Right::Waiter | Right::Passed => {
+                *rounds_seen = None;
+                if self.inbox.any() {
+                    self.tell_sleepers(&inner);
+                }
+                return None;
+            }
+        }
+        loop {
+            let step = self.round(&mut inner, clock::now());
+            if step.progressed {
+                self.bell.awake();
+                if self.is_contended() {
+                    inner = self.let_others_in(inner);
+                    if inner.right != Right::Background {
+                        return None;
+                    }
+                }
+                continue;
+            }
+            if !inner.driver.is_busy() || self.bell.is(Ring::Owner) {
+                return step.deadline;
+            }
+            self.bell.announce(Ring::Owner);
+        }
+    }
+}

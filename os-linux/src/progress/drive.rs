@@ -1,0 +1,248 @@
+//! The drive loop, and leaving it.
+
+use std::ops::Range;
+use std::sync::PoisonError;
+
+use laneway_core::driver::{Step, Watch};
+use laneway_core::engine::RunPhase;
+use laneway_core::ids::RunId;
+use laneway_core::mailbox::Words;
+use laneway_core::time::Instant;
+
+use super::background::SILENCE;
+use super::{News, Right, Ring};
+use crate::live::{Guard, Inner, Live};
+use crate::sys::clock;
+
+impl Live {
+    /// Drives the lanes, or sleeps while another thread does, until `done` returns something or the deadline passes
+    /// (`None`). `done` is asked again after every change.
+    pub(crate) fn drive<'a, R>(
+        &'a self,
+        mut inner: Guard<'a>,
+        deadline: Option<Instant>,
+        mut done: impl FnMut(&mut Inner) -> Option<R>,
+    ) -> (Guard<'a>, Option<R>) {
+        let mut holding = false;
+        let mut announced = false;
+        let result = loop {
+            if let Some(result) = done(&mut inner) {
+                break Some(result);
+            }
+            if !holding {
+                if inner.right == Right::Waiter {
+                    if deadline.is_some_and(|deadline| deadline <= clock::now()) {
+                        break None;
+                    }
+                    inner = self.sleep_behind(inner, deadline);
+                    continue;
+                }
+                inner.right = Right::Waiter;
+                self.bell.awake();
+                holding = true;
+            }
+            let now = clock::now();
+            let step = self.round(&mut inner, now);
+            if step.progressed {
+                if announced {
+                    self.bell.awake();
+                    announced = false;
+                }
+                if self.is_contended() {
+                    inner = self.let_others_in(inner);
+                }
+                continue;
+            }
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                break None;
+            }
+            if !announced {
+                let stirred;
+                (inner, stirred) = self.spin(inner);
+                if !stirred {
+                    // From here to the sleep the lock is held: whoever changes something later sees the announcement.
+                    self.bell.announce(Ring::Waiter);
+                    announced = true;
+                }
+                continue;
+            }
+            let wake_at = [deadline, step.deadline].into_iter().flatten().min();
+            inner = self.sleep(inner, wake_at);
+            self.bell.awake();
+            announced = false;
+        };
+        if announced {
+            self.bell.awake();
+        }
+        if holding || inner.right == Right::Passed {
+            self.leave(&mut inner);
+        }
+        (inner, result)
+    }
+
+    /// One round of the driver with everything around it: news first, whoever must hear of a change afterwards.
+    pub(crate) fn round(&self, inner: &mut Inner, now: Instant) -> Step {
+        let mut news = false;
+        if self.inbox.any() {
+            for item in self.inbox.take() {
+                news = true;
+                match item {
+                    News::Exited(endpoint, cause) => {
+                        inner.alive -= 1;
+                        inner.ends.push((endpoint, cause));
+                        inner.driver.child_exited(endpoint, cause, now);
+                    }
+                    News::SubtreeGone(endpoint) => inner.driver.subtree_gone(endpoint),
+                }
+            }
+        }
+        let mut step = inner.driver.step(now, &mut &self.wakes);
+        step.progressed |= news;
+        for endpoint in inner.driver.take_kills() {
+            self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
+        }
+        self.spread(inner, news);
+        step
+    }
+
+    /// After a call on the engine outside a round: whoever waits for what it changed is woken.
+    pub(crate) fn changed(&self, inner: &mut Inner) {
+        self.spread(inner, false);
+    }
+
+    fn spread(&self, inner: &mut Inner, news: bool) {
+        let signals = inner.driver.engine_mut().take_signals();
+        if !(news || signals.lease_free || signals.released || signals.task_ended || signals.run_changed) {
+            return;
+        }
+        inner.changes += 1;
+        self.tell_sleepers(inner);
+        if !inner.dropped.is_empty() {
+            self.free_dropped(inner);
+        }
+    }
+
+    /// After a submit: one bounded round under the lock that the submitter holds already. The callback of the executing
+    /// run owns progress meanwhile; if it falls silent, the background thread takes over.
+    pub(crate) fn submitted(&self, inner: &mut Inner, run: RunId) {
+        match inner.right {
+            Right::Background if inner.driver.engine().phase(run) == Some(RunPhase::Executing) => {
+                self.bell.awake();
+                inner.right = Right::Builder { rounds: 1 };
+            }
+            // The run waits for an earlier one, and nothing of it can be placed.
+            Right::Background => return,
+            Right::Builder { rounds } => {
+                if rounds == 1 {
+                    self.takeover.arm(SILENCE);
+                }
+                inner.right = Right::Builder { rounds: rounds.wrapping_add(1).max(2) };
+            }
+            Right::Waiter | Right::Passed => {}
+        }
+        self.round(inner, clock::now());
+    }
+
+    /// A callback is over and nobody waits for its run here: whoever comes next owns progress.
+    pub(crate) fn hand_over(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.right, Right::Builder { .. }) {
+            self.leave(&mut inner);
+        }
+    }
+
+    /// Wakes whoever sleeps and may find its condition met now.
+    pub(crate) fn tell_sleepers(&self, inner: &Inner) {
+        if inner.sleepers > 0 {
+            self.turn.notify_all();
+        }
+        if inner.right == Right::Waiter && self.bell.is(Ring::Waiter) {
+            self.nudge.ring();
+        }
+    }
+
+    /// Gives up the right: to a sleeping waiter if there is one, else to the background thread.
+    fn leave(&self, inner: &mut Inner) {
+        if inner.sleepers > 0 {
+            inner.right = Right::Passed;
+            self.turn.notify_one();
+        } else {
+            self.leave_to_background(inner);
+        }
+    }
+
+    /// Makes the background thread the owner, without waking it unless something was missed.
+    pub(crate) fn leave_to_background(&self, inner: &mut Inner) {
+        inner.right = Right::Background;
+        if !inner.driver.is_busy() {
+            return;
+        }
+        self.bell.announce(Ring::Owner);
+        let step = self.round(inner, clock::now());
+        if step.progressed || step.deadline.is_some() {
+            self.control.ring();
+        }
+    }
+
+    /// Watches the busy lanes without the lock for one spin window; whether something stirred.
+    fn spin<'a>(&'a self, mut inner: Guard<'a>) -> (Guard<'a>, bool) {
+        let mut watches = std::mem::take(&mut inner.watches);
+        watches.clear();
+        inner.driver.watches(&mut watches);
+        drop(inner);
+        let stirred = self.window.until(|| self.inbox.any() || watches.iter().any(|watch| self.has_changed(watch)));
+        let mut inner = self.lock();
+        inner.watches = watches;
+        (inner, stirred)
+    }
+
+    fn has_changed(&self, watch: &Watch) -> bool {
+        self.words[watch.endpoint.index()].load_relaxed(watch.at) != watch.seen
+    }
+
+    /// Sleeps in the kernel until a bell rings or `wake_at`.
+    fn sleep<'a>(&'a self, mut inner: Guard<'a>, wake_at: Option<Instant>) -> Guard<'a> {
+        let mut events = inner.events.take().unwrap_or_default();
+        drop(inner);
+        let timeout = wake_at.map(|at| at.since(clock::now()));
+        // A wait set that cannot be waited on any more is looked at instead: the loop goes on, it only sleeps less.
+        let _ = self.waiter_set.wait(&mut events, timeout);
+        let mut inner = self.lock();
+        inner.events = Some(events);
+        inner
+    }
+
+    /// Sleeps until the driving thread has news or passes the right on.
+    fn sleep_behind<'a>(&'a self, mut inner: Guard<'a>, deadline: Option<Instant>) -> Guard<'a> {
+        inner.sleepers += 1;
+        let mut inner = match deadline.map(|at| at.since(clock::now())) {
+            None => self.turn.wait(inner).unwrap_or_else(PoisonError::into_inner),
+            Some(timeout) => self.turn.wait_timeout(inner, timeout).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        inner.sleepers -= 1;
+        inner
+    }
+
+    /// Gives back the buffers that were dropped while a task named them and that none names any more.
+    fn free_dropped(&self, inner: &mut Inner) {
+        let mut kept = std::mem::take(&mut inner.dropped);
+        kept.retain(|bytes| !self.try_free(inner, bytes));
+        inner.dropped = kept;
+    }
+
+    /// A buffer's last tensor is gone: frees it, now or when no task names it any more (T-47).
+    pub(crate) fn free_buffer(&self, bytes: Range<u64>) {
+        let mut inner = self.lock();
+        if !self.try_free(&mut inner, &bytes) {
+            inner.dropped.push(bytes);
+        }
+    }
+
+    fn try_free(&self, inner: &mut Inner, bytes: &Range<u64>) -> bool {
+        let free = inner.driver.engine_mut().remove_range(bytes.start).is_ok();
+        if free {
+            self.space.give_back(bytes.start);
+        }
+        free
+    }
+}

@@ -1,0 +1,20 @@
+//! Progress: who drives the lanes, how they sleep, and how the right to drive is handed over without a gap.
+//!
+//! There is one owner of progress at a time, and it is a right, not a thread. Whoever blocks for the worker takes it and
+//! drives the lanes itself. A background thread holds it only while work is open and nobody waits. The hand-over:
+//!
+//! - a driver inside stores [`Ring::Awake`]; children ring nobody;
+//! - about to sleep it announces [`Ring::Waiter`], looks once more, and sleeps in the kernel;
+//! - leaving with work open it wakes a sleeping waiter, who takes the right; if there is none it announces
+//!   [`Ring::Owner`], looks once more and returns, and the background thread is rung by the next publication.
+
+mod background;
+mod bell_word;
+mod drive;
+mod inbox;
+mod right;
+
+pub(crate) use background::Background;
+pub(crate) use bell_word::{BellWord, ParentRing, Ring};
+pub(crate) use inbox::{Inbox, News};
+pub(crate) use right::Right;

@@ -1,0 +1,130 @@
+//! Describing a worker before it exists.
+
+use std::time::Duration;
+
+use super::Worker;
+use crate::Error;
+use crate::config::Config;
+
+/// Settings of a worker, each with a sensible default; [`WorkerBuilder::build`] checks them together.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerBuilder {
+    config: Config,
+    subs: u32,
+}
+
+/// Smallest region, in bytes: one page.
+const LEAST_REGION: u64 = 4096;
+
+/// Most SUB children of one worker.
+const MOST_SUBS: u32 = 4096;
+
+impl WorkerBuilder {
+    /// The level that messages name; 3 by default. Nothing depends on it.
+    #[must_use]
+    pub fn level(mut self, level: u32) -> Self {
+        self.config.level = level;
+        self
+    }
+
+    /// How many SUB children to fork; none by default.
+    #[must_use]
+    pub fn subs(mut self, count: u32) -> Self {
+        self.subs = count;
+        self
+    }
+
+    /// Bytes of each of the four heap rings; 1 GiB by default. Address space only, pages are committed by first use.
+    #[must_use]
+    pub fn heap_ring_bytes(mut self, bytes: u64) -> Self {
+        self.config.sizes.ring = bytes;
+        self
+    }
+
+    /// Bytes of the region that tensors live in; 16 GiB by default. Address space only.
+    #[must_use]
+    pub fn buffer_bytes(mut self, bytes: u64) -> Self {
+        self.config.sizes.buffers = bytes;
+        self
+    }
+
+    /// How many tasks may be alive at once; 4,096 by default.
+    #[must_use]
+    pub fn task_window(mut self, tasks: u32) -> Self {
+        self.config.engine.task_window = tasks;
+        self
+    }
+
+    /// How long a thread spins before it sleeps in the kernel; 6 µs by default, nothing where only one CPU is allowed.
+    #[must_use]
+    pub fn spin(mut self, window: Duration) -> Self {
+        self.config.spin = window;
+        self
+    }
+
+    /// How long the whole tree may take to become ready; 300 s by default (P-5).
+    #[must_use]
+    pub fn init_timeout(mut self, timeout: Duration) -> Self {
+        self.config.init_timeout = timeout;
+        self
+    }
+
+    /// How long one submit or alloc waits for room; 10 s by default (E-13).
+    #[must_use]
+    pub fn alloc_timeout(mut self, timeout: Duration) -> Self {
+        self.config.alloc_timeout = timeout;
+        self
+    }
+
+    /// How long `close` waits for accepted runs; 10 s by default (P-13).
+    #[must_use]
+    pub fn drain_budget(mut self, budget: Duration) -> Self {
+        self.config.drain_budget = budget;
+        self
+    }
+
+    /// How long `close` waits for the children to leave before it kills them; 5 s by default (P-12).
+    #[must_use]
+    pub fn reap_budget(mut self, budget: Duration) -> Self {
+        self.config.reap_budget = budget;
+        self
+    }
+
+    /// Orders a pure overwrite after earlier readers and writers of the same bytes; off by default (E-19).
+    #[must_use]
+    pub fn strict_war(mut self, strict: bool) -> Self {
+        self.config.engine.strict_war = strict;
+        self
+    }
+
+    /// Forks although this process has threads that are not this library's. Only if none of them can hold a lock that a
+    /// child needs, the allocator's among them, at the moment of `init` (P-2).
+    #[must_use]
+    pub fn allow_foreign_threads(mut self, allow: bool) -> Self {
+        self.config.allow_foreign_threads = allow;
+        self
+    }
+
+    /// Closes descriptors in the children that this library did not open, the standard streams aside; off by default (P-24).
+    #[must_use]
+    pub fn close_foreign_descriptors(mut self, close: bool) -> Self {
+        self.config.close_foreign_descriptors = close;
+        self
+    }
+
+    /// The worker, in state NEW: nothing is mapped or forked yet.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a value out of range.
+    pub fn build(self) -> Result<Worker, Error> {
+        let sizes = self.config.sizes;
+        check("subs", self.subs.into(), 0, MOST_SUBS.into())?;
+        check("heap_ring_bytes", sizes.ring, LEAST_REGION, 1 << 46)?;
+        check("buffer_bytes", sizes.buffers, LEAST_REGION, 1 << 46)?;
+        Ok(Worker::new(self.config, self.subs))
+    }
+}
+
+fn check(setting: &'static str, value: u64, least: u64, most: u64) -> Result<(), Error> {
+    if (least..=most).contains(&value) { Ok(()) } else { Err(Error::Setting { setting, value, least, most }) }
+}

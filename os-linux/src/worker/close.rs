@@ -1,0 +1,134 @@
+//! `close` and `close_now`: both always end (P-12, P-13).
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::{Shared, State, Worker};
+use crate::Error;
+use crate::live::Live;
+use crate::progress::Background;
+use crate::sys::clock;
+
+/// For killed children to be gone; past it they are reported.
+const KILL_BUDGET: Duration = Duration::from_secs(2);
+
+/// What becomes of the runs that were accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// They may end within the drain budget.
+    Drain,
+    /// What was not dispatched fails (E-36).
+    Abandon,
+}
+
+impl Worker {
+    /// Refuses new runs, lets the accepted ones end, and takes the tree down. Closing twice is fine.
+    ///
+    /// # Errors
+    /// [`Error::CloseTimedOut`] if runs are open after the drain budget: nothing is torn down then, and close can be called
+    /// again. [`Error::InsideCallback`] from inside a callback of this worker. [`Error::Survivors`] names children that could
+    /// not be ended; [`Error::AbnormalExits`] those that did not leave in order.
+    pub fn close(&self) -> Result<(), Error> {
+        self.shared.close(Runs::Drain)
+    }
+
+    /// As [`Worker::close`], but what was not dispatched yet fails with "worker closed" at once.
+    ///
+    /// # Errors
+    /// As [`Worker::close`], never [`Error::CloseTimedOut`].
+    pub fn close_now(&self) -> Result<(), Error> {
+        self.shared.close(Runs::Abandon)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Nobody is left who could be told.
+        let _ = self.close(Runs::Abandon);
+    }
+}
+
+impl Shared {
+    fn close(&self, runs: Runs) -> Result<(), Error> {
+        let (live, background) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                match &*state {
+                    State::New { .. } | State::Failed | State::Closed => {
+                        *state = State::Closed;
+                        return Ok(());
+                    }
+                    State::Initializing { cancel } => cancel.ring(),
+                    State::Ready { live, .. } if live.is_inside_callback() => {
+                        return Err(Error::InsideCallback { call: "close" });
+                    }
+                    State::Ready { .. } => match std::mem::replace(&mut *state, State::Closing) {
+                        State::Ready { live, background } => break (live, background),
+                        other => *state = other,
+                    },
+                    State::Closing => {}
+                }
+                state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        if let Err(error) = live.shut_admission(runs) {
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ready { live, background };
+            self.settled.notify_all();
+            return Err(error);
+        }
+        let result = live.take_down(background);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Closed;
+        self.settled.notify_all();
+        result
+    }
+}
+
+impl Live {
+    /// Whether the calling thread is inside a callback that builds a run of this worker.
+    fn is_inside_callback(&self) -> bool {
+        self.lock().builder == Some(std::thread::current().id())
+    }
+
+    /// No new runs from here on; the accepted ones end, or nothing has changed after the drain budget.
+    fn shut_admission(&self, runs: Runs) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.closing = true;
+        if runs == Runs::Abandon {
+            inner.driver.stop();
+            self.changed(&mut inner);
+            return Ok(());
+        }
+        let deadline = clock::now().saturating_add(self.config.drain_budget);
+        let (mut inner, drained) =
+            self.drive(inner, Some(deadline), |inner| inner.driver.engine().is_drained().then_some(()));
+        if drained.is_some() {
+            return Ok(());
+        }
+        inner.closing = false;
+        Err(Error::CloseTimedOut { after: self.config.drain_budget })
+    }
+
+    /// Stops the lanes, waits for the children, kills those that stay, and ends the background thread.
+    fn take_down(self: &Arc<Self>, background: Background) -> Result<(), Error> {
+        let deadline = clock::now().saturating_add(self.config.reap_budget);
+        let mut inner = self.lock();
+        let before = inner.ends.len();
+        inner.driver.stop();
+        let gone = |inner: &mut crate::live::Inner| (inner.alive == 0).then_some(());
+        let (inner, left) = self.drive(inner, Some(deadline), gone);
+        drop(inner);
+        if left.is_none() {
+            self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill_all();
+            let deadline = clock::now().saturating_add(KILL_BUDGET);
+            drop(self.drive(self.lock(), Some(deadline), gone));
+        }
+        background.stop(self);
+        let survivors = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).survivors();
+        if !survivors.is_empty() {
+            return Err(Error::Survivors { children: survivors });
+        }
+        let inner = self.lock();
+        let abnormal: Vec<_> = inner.ends[before..].iter().filter(|(_, cause)| !cause.is_orderly()).copied().collect();
+        if abnormal.is_empty() { Ok(()) } else { Err(Error::AbnormalExits { children: abnormal }) }
+    }
+}

@@ -1,0 +1,244 @@
+//! The worker: what people build, run graphs on, and close.
+
+mod await_ready;
+mod builder;
+mod children;
+mod close;
+mod init;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use laneway_core::chip::{Platform, RuntimeKind};
+use laneway_core::ids::WorkerId;
+use laneway_core::model::TaskArgs;
+use laneway_core::wire::{CallConfig, TaskArgsView};
+
+use crate::Error;
+use crate::callable::{BoxError, CallableHandle, Registry};
+use crate::config::Config;
+use crate::element::Element;
+use crate::live::Live;
+use crate::orchestrator::Orchestrator;
+use crate::progress::Background;
+use crate::run::RunHandle;
+use crate::sub::SubArgs;
+use crate::sys::eventfd::Bell;
+use crate::tensor::Tensor;
+
+pub use builder::WorkerBuilder;
+use children::Children;
+pub use children::Chip;
+
+/// The parent of one level: it owns its children and runs graphs of tasks on them.
+///
+/// Life: [`Worker::builder`] → register callables and add chips → [`Worker::init`] forks the children → runs →
+/// [`Worker::close`]. All methods take `&self` and can be called from any thread; a call in the wrong state is an error that
+/// names the state (P-7). Clones are the same worker; dropping the last one closes it.
+#[derive(Clone)]
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    state: Mutex<State>,
+    /// Rung when `state` leaves [`State::Initializing`].
+    settled: Condvar,
+}
+
+/// Where a worker is in its life (P-7).
+enum State {
+    /// Collecting children and callables.
+    New { children: Children, registry: Registry },
+    /// A thread is inside `init`; the bell cancels it.
+    Initializing { cancel: Arc<Bell> },
+    /// Open for runs.
+    Ready { live: Arc<Live>, background: Background },
+    /// A thread is inside `close`.
+    Closing,
+    /// `init` failed; everything is reclaimed.
+    Failed,
+    /// Closed.
+    Closed,
+}
+
+impl State {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::New { .. } => "NEW",
+            Self::Initializing { .. } => "INITIALIZING",
+            Self::Ready { .. } => "READY",
+            Self::Closing => "CLOSING",
+            Self::Failed => "FAILED",
+            Self::Closed => "CLOSED",
+        }
+    }
+}
+
+impl Worker {
+    /// Starts describing a worker.
+    #[must_use]
+    pub fn builder() -> WorkerBuilder {
+        WorkerBuilder::default()
+    }
+
+    fn new(config: Config, subs: u32) -> Self {
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        let registry = Registry::new(OWNERS.fetch_add(1, Ordering::Relaxed));
+        let state = State::New { children: Children::new(subs), registry };
+        Self { shared: Arc::new(Shared { config, state: Mutex::new(state), settled: Condvar::new() }) }
+    }
+
+    /// Adds a chip child; its worker id is the next free one (E-39).
+    ///
+    /// # Errors
+    /// [`Error::WrongState`] after init.
+    pub fn add_chip(&self, chip: Chip) -> Result<WorkerId, Error> {
+        self.in_new("add_chip", |children, _| children.add_chip(chip))
+    }
+
+    /// Registers a host function for SUB children under a name. Whatever it captures is inherited by the children when they
+    /// are forked; what they change of it stays theirs.
+    ///
+    /// # Errors
+    /// [`Error::RegisteredTooLate`] after init: a closure reaches the children by the fork alone.
+    pub fn register<F>(&self, name: &str, function: F) -> Result<CallableHandle, Error>
+    where
+        F: Fn(&SubArgs<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        match &mut *self.state() {
+            State::New { registry, .. } => registry.closure(name, Arc::new(function)),
+            other => Err(Error::RegisteredTooLate { name: name.to_owned(), state: other.name() }),
+        }
+    }
+
+    /// Registers a chip callable: the bytes of a `ChipCallable` blob, built for `platform` and `runtime`.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with the blob; [`Error::RegisteredTooLate`] after init.
+    pub fn register_chip(
+        &self,
+        platform: Platform,
+        runtime: RuntimeKind,
+        blob: &[u8],
+    ) -> Result<CallableHandle, Error> {
+        match &mut *self.state() {
+            State::New { registry, .. } => registry.chip(platform, runtime, blob),
+            other => Err(Error::RegisteredTooLate { name: "a chip callable".to_owned(), state: other.name() }),
+        }
+    }
+
+    /// Forks the children and returns when all are ready, or fails with nothing left behind.
+    ///
+    /// # Errors
+    /// [`Error::ForeignThreads`] in a process with threads of its own; the first child that fails, dies or is late, with its
+    /// kind, index, pid and cause; a limit that is too low, with both numbers.
+    pub fn init(&self) -> Result<(), Error> {
+        let mut state = self.state();
+        let cancel = Arc::new(Bell::new()?);
+        let (children, registry) = match std::mem::replace(&mut *state, State::Initializing { cancel: cancel.clone() })
+        {
+            State::New { children, registry } => (children, registry),
+            other => {
+                let name = other.name();
+                *state = other;
+                return Err(Error::WrongState { call: "init", state: name });
+            }
+        };
+        drop(state);
+        let started = init::start(&self.shared.config, children, registry, &cancel);
+        let mut state = self.state();
+        let result = match started {
+            Ok((live, background)) => {
+                *state = State::Ready { live, background };
+                Ok(())
+            }
+            Err(error) => {
+                *state = if error == Error::InitCancelled { State::Closed } else { State::Failed };
+                Err(error)
+            }
+        };
+        self.shared.settled.notify_all();
+        result
+    }
+
+    /// A zeroed tensor in the buffer region: valid at one address in every process of the tree.
+    ///
+    /// # Errors
+    /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] unless the worker is ready.
+    pub fn tensor<T: Element>(&self, shape: &[u32]) -> Result<Tensor<T>, Error> {
+        let live = self.live("tensor")?;
+        Tensor::new(&live, shape)
+    }
+
+    /// Builds a run with `callback` and waits for its end.
+    ///
+    /// # Errors
+    /// What the callback returned, after the tasks that it had started have ended; else [`Error::RunFailed`] with the first
+    /// error of the run.
+    pub fn run<R>(&self, callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>) -> Result<R, Error> {
+        let (value, run) = self.live("run")?.build(callback)?;
+        run.wait()?;
+        Ok(value)
+    }
+
+    /// As [`Worker::run`], for an orchestration that takes its arguments and config as a parameter, so that the same
+    /// function serves at any level (E-40).
+    ///
+    /// # Errors
+    /// As [`Worker::run`]; also for arguments that were built wrongly.
+    pub fn run_with<R>(
+        &self,
+        orchestration: impl FnOnce(&mut Orchestrator<'_>, TaskArgsView<'_>, &CallConfig) -> Result<R, BoxError>,
+        args: &TaskArgs,
+        config: &CallConfig,
+    ) -> Result<R, Error> {
+        args.check()?;
+        config.validate()?;
+        self.run(|orchestrator| orchestration(orchestrator, args.view(), config))
+    }
+
+    /// Builds a run with `callback` and returns while it executes. The background thread drives it when nobody waits.
+    ///
+    /// # Errors
+    /// What the callback returned; [`Error::InsideCallback`] from inside a callback of this worker.
+    pub fn submit(
+        &self,
+        callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<(), BoxError>,
+    ) -> Result<RunHandle, Error> {
+        let live = self.live("submit")?;
+        let ((), run) = live.build(callback)?;
+        live.hand_over();
+        Ok(run)
+    }
+
+    fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
+        match &*self.state() {
+            State::Ready { live, .. } => Ok(live.clone()),
+            other => Err(Error::WrongState { call, state: other.name() }),
+        }
+    }
+
+    fn in_new<R>(
+        &self,
+        call: &'static str,
+        change: impl FnOnce(&mut Children, &mut Registry) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match &mut *self.state() {
+            State::New { children, registry } => change(children, registry),
+            other => Err(Error::WrongState { call, state: other.name() }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Worker(level {}, {})", self.shared.config.level, self.state().name())
+    }
+}
