@@ -165,8 +165,6 @@ fn unregister_waits_for_a_published_frame_that_carries_its_digest() {
     bench.poll();
     bench.control(2, &UNREGISTER).unwrap();
     // Another parent may publish beside it; this one would hold the task back.
-    let mut stamp = Frame::task(ZERO).stamp(&bench.words);
-    stamp.trailer.dispatch = 2;
     bench.write(ZERO, frame::TRAILER + 32, 2);
     bench.set_state(ZERO, FrameState::TaskReady);
     bench.device.take_log();

@@ -15,6 +15,12 @@ fn two() -> Bench {
     Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
 }
 
+/// Brings a frame into a state.
+type Scene = fn(&mut Bench);
+
+/// Breaks the protocol.
+type Scribble = fn(&Bench);
+
 impl Bench {
     fn stop(&mut self) {
         self.lane.stop();
@@ -47,7 +53,7 @@ fn a_two_frame_child_stops_with_both_frames_busy() {
 /// L-31, in every state of a frame: nothing is left without a terminal state.
 #[test]
 fn a_frame_in_any_state_is_terminal_after_a_stop() {
-    let scenes: [(&str, fn(&mut Bench)); 5] = [
+    let scenes: [(&str, Scene); 5] = [
         ("published", |bench| bench.submit(1, 1, ZERO, false).unwrap()),
         ("published for staging", |bench| bench.submit(1, 1, ZERO, true).unwrap()),
         ("staged", |bench| {
@@ -167,7 +173,7 @@ fn an_orphan_gives_everything_back_and_leaves() {
 /// L-30: a parent that stores garbage makes the child leave, with every frame failed.
 #[test]
 fn a_parent_that_breaks_the_protocol_is_left() {
-    let garbage: [(&str, fn(&Bench)); 4] = [
+    let garbage: [(&str, Scribble); 4] = [
         ("no state", |bench| bench.words.store(Frame::task(ONE).at(frame::STATE), 77)),
         ("activation of nothing", |bench| bench.set_state(ONE, FrameState::Activate)),
         ("a task state on the base frame", |bench| Frame::BASE.publish_state(&bench.words, FrameState::TaskReady)),

@@ -350,7 +350,8 @@ fn a_frame_staged_without_a_preparation_poisons() {
 /// L-1: at each hand-over a changed identity poisons.
 #[test]
 fn a_changed_identity_poisons_at_staging_activation_acceptance_and_completion() {
-    let cases: [(HandOver, fn(&mut Bench)); 4] = [
+    type Scene = fn(&mut Bench);
+    let cases: [(HandOver, Scene); 4] = [
         (HandOver::Staging, |bench| {
             bench.settle();
         }),

@@ -1,0 +1,5 @@
+//! A whole level in one thread: driver, child halves, simulated devices, controls and deaths, under a virtual clock.
+
+mod scenarios;
+mod schedules;
+mod world;

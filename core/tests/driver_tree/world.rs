@@ -1,0 +1,405 @@
+//! One level: an engine with its driver, children on plain arrays, and a monitor that sees every device.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, Label, Step};
+use laneway_core::engine::{Config, Engine, Submission, Target, WorkerClass, WorkerSpec};
+use laneway_core::ids::{EndpointIndex, RunId, SubId, WorkerId};
+use laneway_core::lane::{Start, poll_start, prepare_region};
+use laneway_core::mailbox::{ArrayWords, LongText, extension};
+use laneway_core::model::TaskArgs;
+use laneway_core::serve::{
+    Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
+};
+use laneway_core::time::Instant;
+use laneway_core::wire::control::ControlRequest;
+use laneway_core::wire::frame::REGION_BYTES;
+use laneway_core::wire::{Digest, Protocol};
+
+/// A callable that every child knows; its first byte says how the task behaves.
+pub(crate) fn digest(behaviour: u8) -> Digest {
+    let mut digest = Digest([7; 32]);
+    digest.0[0] = behaviour;
+    digest
+}
+
+/// Behaviours, in the first byte of the digest.
+pub(crate) const QUICK: u8 = 0;
+/// Takes three polls.
+pub(crate) const SLOW: u8 = 3;
+/// Fails when it is launched.
+pub(crate) const FAILS: u8 = 200;
+/// Is not known to any child.
+pub(crate) const UNKNOWN: u8 = 201;
+/// Never ends by itself.
+pub(crate) const HANGS: u8 = 202;
+
+/// What a child is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Two frames, prepares beside a running one.
+    Concurrent,
+    /// Two frames, prepares alone.
+    Exclusive,
+    /// One frame, native.
+    Single,
+    /// One frame, one call.
+    Sub,
+}
+
+impl Kind {
+    fn frames(self) -> Frames {
+        match self {
+            Self::Concurrent | Self::Exclusive => Frames::Two,
+            Self::Single | Self::Sub => Frames::One,
+        }
+    }
+}
+
+/// Sees every device of the level.
+#[derive(Debug, Default)]
+pub(crate) struct Monitor {
+    /// Runs launched and not finalised, by child.
+    executing: BTreeMap<usize, RunId>,
+    /// The latest run that was ever launched.
+    latest: Option<RunId>,
+    pub(crate) launches: u64,
+    pub(crate) prepared_beside: u64,
+}
+
+impl Monitor {
+    /// E-3, L-14: two runs never execute at once, and a later run never before an earlier one.
+    fn launch(&mut self, child: usize, run: RunId) {
+        assert!(self.executing.values().all(|other| *other == run), "run {run} launched beside {:?}", self.executing);
+        assert!(self.latest.is_none_or(|latest| latest <= run), "run {run} launched after run {:?}", self.latest);
+        assert!(self.executing.insert(child, run).is_none(), "child {child} executes two runs");
+        self.latest = Some(run);
+        self.launches += 1;
+    }
+}
+
+/// The device of one child.
+#[derive(Debug)]
+pub(crate) struct Device {
+    child: usize,
+    kind: Kind,
+    monitor: Rc<RefCell<Monitor>>,
+    prepared: Vec<u32>,
+    launched: Option<(u32, u32)>,
+    next: u32,
+}
+
+impl Runner for Device {
+    type Token = u32;
+
+    fn knows(&mut self, digest: &Digest) -> bool {
+        digest.0[0] != UNKNOWN
+    }
+
+    fn prepares_concurrently(&self) -> bool {
+        self.kind == Kind::Concurrent
+    }
+
+    fn prepare(&mut self, _: &Task<'_>, _: &mut Report) -> Result<u32, PrepareError> {
+        let others = self.prepared.len() + usize::from(self.launched.is_some());
+        assert!(others <= usize::from(self.kind == Kind::Concurrent), "L-12");
+        self.monitor.borrow_mut().prepared_beside += u64::from(self.launched.is_some());
+        self.next += 1;
+        self.prepared.push(self.next);
+        Ok(self.next)
+    }
+
+    fn launch(&mut self, token: u32, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
+        assert!(self.prepared.contains(&token) && self.launched.is_none(), "L-14");
+        let behaviour = task.digest.0[0];
+        if behaviour == FAILS {
+            let _ = write!(report, "{} said no", task.identity);
+            return Err(Failure::MESSAGE);
+        }
+        self.prepared.retain(|prepared| *prepared != token);
+        self.launched = Some((token, if behaviour == HANGS { u32::MAX } else { behaviour.into() }));
+        self.monitor.borrow_mut().launch(self.child, task.identity.run);
+        Ok(if self.kind == Kind::Sub { Launch::Complete } else { Launch::Running })
+    }
+
+    fn accepted(&mut self, _: u32) -> bool {
+        self.kind != Kind::Sub && self.launched.is_some()
+    }
+
+    fn poll(&mut self, token: u32, _: &mut Report) -> Result<Poll, Failure> {
+        let Some((launched, left)) = &mut self.launched else { panic!("poll without a launched run") };
+        assert_eq!(*launched, token);
+        if *left == 0 {
+            return Ok(Poll::Complete);
+        }
+        *left -= u32::from(*left != u32::MAX);
+        Ok(Poll::NotReady)
+    }
+
+    fn finalize(&mut self, token: u32, _: &mut Report) -> Result<(), Failure> {
+        let launched = self.launched.is_some_and(|(launched, _)| launched == token);
+        if launched {
+            self.launched = None;
+            self.monitor.borrow_mut().executing.remove(&self.child);
+        } else {
+            assert!(self.prepared.contains(&token), "L-15: run {token} finalised twice");
+            self.prepared.retain(|prepared| *prepared != token);
+        }
+        Ok(())
+    }
+
+    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
+        match request {
+            ControlRequest::Malloc { bytes: 0 } => {
+                report.push_str("zero bytes");
+                Err(Failure::MESSAGE)
+            }
+            ControlRequest::Malloc { bytes } => Ok(bytes * 2),
+            _ => Ok(0),
+        }
+    }
+
+    fn shutdown(&mut self) {
+        assert!(self.prepared.is_empty() && self.launched.is_none(), "L-15: a run leaks at shutdown");
+    }
+}
+
+/// How far a child has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    Serving,
+    /// It left or was killed; the driver was not told.
+    Ended(ExitCause),
+    /// The driver knows; its subtree is still there.
+    Reported,
+    Gone,
+}
+
+pub(crate) struct Member {
+    pub(crate) child: Child<&'static ArrayWords, Device>,
+    pub(crate) kind: Kind,
+    pub(crate) life: Life,
+    /// Sleeps until it is rung.
+    pub(crate) parked: bool,
+}
+
+/// Rings seen in one step.
+#[derive(Default)]
+pub(crate) struct Rings(pub(crate) Vec<EndpointIndex>);
+
+impl Doorbells for Rings {
+    fn ring(&mut self, endpoint: EndpointIndex) {
+        self.0.push(endpoint);
+    }
+}
+
+struct Quiet;
+
+impl ParentBell for Quiet {
+    fn published(&mut self) {}
+}
+
+/// A level and its clock.
+pub(crate) struct World {
+    pub(crate) driver: Driver<&'static ArrayWords>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) monitor: Rc<RefCell<Monitor>>,
+    pub(crate) now: Instant,
+    words: Vec<&'static ArrayWords>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for words in self.words.drain(..) {
+            POOL.with_borrow_mut(|pool| pool.push(words));
+        }
+    }
+}
+
+thread_local! {
+    /// Mailboxes to be used again: ten thousand worlds would not fit into memory.
+    static POOL: RefCell<Vec<&'static ArrayWords>> = const { RefCell::new(Vec::new()) };
+}
+
+fn mailbox() -> &'static ArrayWords {
+    use laneway_core::mailbox::Words as _;
+    let pooled = POOL.with_borrow_mut(Vec::pop);
+    let words = pooled.unwrap_or_else(|| Box::leak(Box::new(ArrayWords::new(REGION_BYTES))));
+    // What these tests write lies in these pieces of each frame.
+    for frame in 0..3 {
+        let start = frame * 65_536;
+        for at in (0..1_300).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
+            words.write(start + at, 0);
+        }
+        for at in (65_216..65_536).step_by(8) {
+            words.write(start + at, 0);
+        }
+    }
+    words
+}
+
+impl World {
+    pub(crate) fn new(kinds: &[Kind]) -> Self {
+        let monitor = Rc::new(RefCell::new(Monitor::default()));
+        let mut workers = Vec::new();
+        let mut endpoints = Vec::new();
+        let mut members = Vec::new();
+        let mut words_of = Vec::new();
+        for (index, &kind) in kinds.iter().enumerate() {
+            let endpoint = EndpointIndex(index as u16);
+            let (class, label) = match kind {
+                Kind::Sub => (WorkerClass::Sub(SubId(index as u32)), Label::Sub(SubId(index as u32))),
+                _ => {
+                    let id = WorkerId::new(index as i32).unwrap();
+                    (WorkerClass::NextLevel(id), Label::Worker(id))
+                }
+            };
+            let words = mailbox();
+            prepare_region(&words);
+            let depth = if kind.frames() == Frames::Two { 2 } else { 0 };
+            let device =
+                Device { child: index, kind, monitor: monitor.clone(), prepared: vec![], launched: None, next: 0 };
+            publish_ready(&words, depth);
+            let spec = ChildSpec { frames: kind.frames(), protocol: Protocol::ChipTensors, depth };
+            let child = Child::new(words, device, spec);
+            let mut text = LongText::new();
+            assert!(matches!(poll_start(&words, &mut text), Start::Ready { .. }));
+            workers.push(WorkerSpec { class, endpoint, staging: kind.frames() == Frames::Two });
+            endpoints.push((
+                EndpointSpec {
+                    label,
+                    pid: Some(1000 + index as i32),
+                    frames: kind.frames(),
+                    protocol: Protocol::ChipTensors,
+                    marks_acceptance: kind != Kind::Sub,
+                    waitable: true,
+                    poison_grace: EndpointSpec::POISON_GRACE,
+                },
+                words,
+            ));
+            words_of.push(words);
+            members.push(Member { child, kind, life: Life::Serving, parked: false });
+        }
+        let config = Config {
+            task_window: 64,
+            edges: 256,
+            map_entries: 256,
+            runs: 64,
+            args_bytes: 1 << 16,
+            ..Config::default()
+        };
+        let engine = Engine::new(&config, 2, &workers).unwrap();
+        let driver = Driver::new(engine, endpoints);
+        Self { driver, members, monitor, now: Instant::from_nanos(1), words: words_of }
+    }
+
+    /// One round of the driver; parked children that were rung wake.
+    pub(crate) fn drive(&mut self) -> Step {
+        let mut rings = Rings::default();
+        let step = self.driver.step(self.now, &mut rings);
+        for endpoint in rings.0 {
+            self.members[endpoint.index()].parked = false;
+        }
+        step
+    }
+
+    /// One step of a child; one that has nothing to do announces its sleep, looks once more, and parks.
+    pub(crate) fn step(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        if member.life != Life::Serving || member.parked {
+            return;
+        }
+        match member.child.step(&mut Quiet) {
+            Served::Worked | Served::Running => {}
+            Served::Idle => {
+                extension::announce_sleep(member.child.words());
+                if member.child.has_work() {
+                    extension::announce_awake(member.child.words());
+                } else {
+                    member.parked = true;
+                }
+            }
+            Served::Exit(code) => {
+                member.life = Life::Ended(ExitCause::Exited { pid: 1000 + index as i32, status: code.into() });
+            }
+        }
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        if member.life == Life::Serving {
+            let pid = 1000 + index as i32;
+            member.life = Life::Ended(ExitCause::Signalled { pid, signal: 9, unexpected: true });
+        }
+    }
+
+    /// The next thing that the kernel has to say about a child.
+    pub(crate) fn report(&mut self, index: usize) {
+        let endpoint = EndpointIndex(index as u16);
+        match self.members[index].life {
+            Life::Ended(cause) => {
+                self.members[index].life = Life::Reported;
+                self.driver.child_exited(endpoint, cause, self.now);
+            }
+            Life::Reported => {
+                self.members[index].life = Life::Gone;
+                self.monitor.borrow_mut().executing.remove(&index);
+                self.driver.subtree_gone(endpoint);
+            }
+            Life::Serving | Life::Gone => {}
+        }
+    }
+
+    /// Submits one task without arguments.
+    pub(crate) fn submit(&mut self, run: RunId, target: usize, behaviour: u8) -> Result<(), String> {
+        let args = TaskArgs::new();
+        let digest = digest(behaviour);
+        let target = match self.members[target].kind {
+            Kind::Sub => Target::Sub,
+            _ => Target::NextLevel(WorkerId::new(target as i32).unwrap()),
+        };
+        let submission = Submission { target, digest: &digest, config: None, members: &[&args], deadline: None };
+        self.driver.engine_mut().submit(run, &submission, &mut |_| {}).map_err(|error| error.to_string())
+    }
+
+    /// Drives everything in turn until nothing moves.
+    pub(crate) fn settle(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..10_000 {
+            let progressed = self.drive().progressed;
+            for index in 0..self.members.len() {
+                self.step(index);
+                self.report(index);
+            }
+            let serving = self.members.iter().any(|member| member.life == Life::Serving && !member.parked);
+            quiet = if progressed || serving { 0 } else { quiet + 1 };
+            if quiet == 3 {
+                return;
+            }
+        }
+        panic!("a level that never comes to rest");
+    }
+
+    /// Drives everything in turn for `rounds` rounds.
+    pub(crate) fn rounds(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            self.drive();
+            for index in 0..self.members.len() {
+                self.step(index);
+                self.report(index);
+            }
+        }
+    }
+
+    pub(crate) fn outcome(&self, run: RunId) -> String {
+        match self.driver.engine().outcome(run) {
+            None => "open".into(),
+            Some(laneway_core::engine::RunOutcome::Completed) => "completed".into(),
+            Some(laneway_core::engine::RunOutcome::Failed { message, .. }) => message.into(),
+        }
+    }
+}
