@@ -201,7 +201,8 @@ impl Engine {
 
     /// An ended task without unended producers lets go of its consumers, its producers and itself.
     fn settle_task(&mut self, slot: TaskSlot, work: &mut u32) {
-        let mut at = core::mem::replace(&mut self.slots[slot].consumers, NIL);
+        // Consumers were pushed in front of each other; they become ready in the order of their submission.
+        let mut at = self.edges.reverse(core::mem::replace(&mut self.slots[slot].consumers, NIL));
         while at != NIL {
             let edge = self.edges.end_producer(at);
             at = edge.next_consumer;

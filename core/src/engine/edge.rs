@@ -146,6 +146,17 @@ impl EdgePool {
         self.free_if_done(index);
     }
 
+    /// Turns a producer's list of consumers round; returns its new head.
+    pub(super) fn reverse(&mut self, head: u32) -> u32 {
+        let (mut at, mut done) = (head, NIL);
+        while at != NIL {
+            let next = core::mem::replace(&mut self.edges[at as usize].next_consumer, done);
+            done = at;
+            at = next;
+        }
+        done
+    }
+
     /// The producer has ended; returns the edge as it was.
     pub(super) fn end_producer(&mut self, index: u32) -> Edge {
         let edge = &mut self.edges[index as usize];
