@@ -126,20 +126,20 @@ pub struct BufferRange {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct RawBufferDescriptor {
-    magic: u16,
-    address_space: u8,
-    access: u8,
-    backend: u8,
-    ignored: [u8; 3],
-    owner: [u8; 8],
-    buffer_id: u64,
-    generation: u32,
-    identity_ignored: [u8; 12],
-    nbytes: u64,
-    owner_path: u32,
-    body_len: u16,
-    reserved: u16,
-    body: [u8; BODY_BYTES],
+    pub(super) magic: u16,
+    pub(super) address_space: u8,
+    pub(super) access: u8,
+    pub(super) backend: u8,
+    pub(super) ignored: [u8; 3],
+    pub(super) owner: [u8; 8],
+    pub(super) buffer_id: u64,
+    pub(super) generation: u32,
+    pub(super) identity_ignored: [u8; 12],
+    pub(super) nbytes: u64,
+    pub(super) owner_path: u32,
+    pub(super) body_len: u16,
+    pub(super) reserved: u16,
+    pub(super) body: [u8; BODY_BYTES],
 }
 
 const_assert_eq!(size_of::<RawBufferDescriptor>(), 88);

@@ -16,20 +16,20 @@ const EXTERNAL: u64 = u64::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(64))]
 pub(crate) struct RawChipTensor {
-    addr: u64,
-    bytes: u64,
-    owner_task_id: u64,
-    start_offset: u64,
-    version: i32,
-    ndims: u32,
-    dtype: u8,
-    manual_dep: u8,
-    is_contiguous: u8,
-    address_space: u8,
-    shapes: [u32; MAX_RANK],
-    extent_elem: u64,
-    strides: [u32; MAX_RANK],
-    zero: [u8; 36],
+    pub(super) addr: u64,
+    pub(super) bytes: u64,
+    pub(super) owner_task_id: u64,
+    pub(super) start_offset: u64,
+    pub(super) version: i32,
+    pub(super) ndims: u32,
+    pub(super) dtype: u8,
+    pub(super) manual_dep: u8,
+    pub(super) is_contiguous: u8,
+    pub(super) address_space: u8,
+    pub(super) shapes: [u32; MAX_RANK],
+    pub(super) extent_elem: u64,
+    pub(super) strides: [u32; MAX_RANK],
+    pub(super) zero: [u8; 36],
 }
 
 const_assert_eq!(size_of::<RawChipTensor>(), 128);

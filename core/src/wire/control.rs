@@ -291,27 +291,27 @@ const_assert_eq!(core::mem::offset_of!(NameAndDigest, digest), frame::CONTROL_DI
 /// The payload of a registration.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct NameAndDigest {
-    name: [u8; 32],
-    digest: Digest,
+pub(super) struct NameAndDigest {
+    pub(super) name: [u8; 32],
+    pub(super) digest: Digest,
 }
 
 /// The payload of a copy in protocol 2.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Addresses {
-    dst: u64,
-    src: u64,
-    nbytes: u64,
+pub(super) struct Addresses {
+    pub(super) dst: u64,
+    pub(super) src: u64,
+    pub(super) nbytes: u64,
 }
 
 /// The payload of a copy in protocol 3.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Buffers {
-    dst: [u8; BufferDescriptor::BYTES],
-    src: [u8; BufferDescriptor::BYTES],
-    nbytes: u64,
+pub(super) struct Buffers {
+    pub(super) dst: [u8; BufferDescriptor::BYTES],
+    pub(super) src: [u8; BufferDescriptor::BYTES],
+    pub(super) nbytes: u64,
 }
 
 const_assert_eq!(size_of::<Addresses>(), 24);

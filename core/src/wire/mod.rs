@@ -28,6 +28,8 @@ pub mod frame;
 pub mod remote;
 
 mod buffer;
+#[cfg(test)]
+mod c_layout;
 mod chip_callable;
 mod chip_tensor;
 mod config;

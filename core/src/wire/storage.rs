@@ -16,11 +16,11 @@ use bytemuck::TransparentWrapper;
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(64))]
 pub struct ChipStorageTaskArgs {
-    tensors: [RawChipTensor; MAX_TENSORS],
-    scalars: [u64; MAX_SCALARS],
-    tensor_count: i32,
-    scalar_count: i32,
-    unused: [u8; 56],
+    pub(super) tensors: [RawChipTensor; MAX_TENSORS],
+    pub(super) scalars: [u64; MAX_SCALARS],
+    pub(super) tensor_count: i32,
+    pub(super) scalar_count: i32,
+    pub(super) unused: [u8; 56],
 }
 
 const_assert_eq!(size_of::<ChipStorageTaskArgs>(), 33_856);

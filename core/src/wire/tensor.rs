@@ -12,13 +12,13 @@ use super::{BufferDescriptor, Dtype, TensorFault, num};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct RawTensor {
-    buffer: RawBufferDescriptor,
-    byte_offset: u64,
-    ndims: u32,
-    shapes: [u32; MAX_RANK],
-    strides: [u32; MAX_RANK],
-    dtype: u8,
-    zero: [u8; 3],
+    pub(super) buffer: RawBufferDescriptor,
+    pub(super) byte_offset: u64,
+    pub(super) ndims: u32,
+    pub(super) shapes: [u32; MAX_RANK],
+    pub(super) strides: [u32; MAX_RANK],
+    pub(super) dtype: u8,
+    pub(super) zero: [u8; 3],
 }
 
 const_assert_eq!(size_of::<RawTensor>(), 144);

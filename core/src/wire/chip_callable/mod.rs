@@ -28,18 +28,18 @@ const CORE_BINARY: usize = 192;
 /// The fixed part of the blob, readable at any alignment.
 #[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Header {
-    signature: [I32; MAX_SIGNATURE],
-    sig_count: I32,
-    binary_size: U32,
-    func_name: [u8; NAME_BYTES],
-    func_name_len: U32,
-    child_func_ids: [I32; MAX_CHILDREN],
-    child_offsets: [U32; MAX_CHILDREN],
-    child_count: I32,
-    config_name: [u8; NAME_BYTES],
-    config_name_len: U32,
-    padding: [u8; 12],
+pub(super) struct Header {
+    pub(super) signature: [I32; MAX_SIGNATURE],
+    pub(super) sig_count: I32,
+    pub(super) binary_size: U32,
+    pub(super) func_name: [u8; NAME_BYTES],
+    pub(super) func_name_len: U32,
+    pub(super) child_func_ids: [I32; MAX_CHILDREN],
+    pub(super) child_offsets: [U32; MAX_CHILDREN],
+    pub(super) child_count: I32,
+    pub(super) config_name: [u8; NAME_BYTES],
+    pub(super) config_name_len: U32,
+    pub(super) padding: [u8; 12],
 }
 
 const_assert_eq!(size_of::<Header>(), STORAGE);
@@ -58,12 +58,12 @@ const_assert_eq!(core::mem::offset_of!(Header, config_name_len), 9_360);
 /// The fixed part of a core binary, readable at any alignment.
 #[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct CoreHeader {
-    signature: [I32; MAX_CORE_SIGNATURE],
-    sig_count: I32,
-    binary_size: U32,
-    resolved_addr: U64,
-    padding: [u8; 48],
+pub(super) struct CoreHeader {
+    pub(super) signature: [I32; MAX_CORE_SIGNATURE],
+    pub(super) sig_count: I32,
+    pub(super) binary_size: U32,
+    pub(super) resolved_addr: U64,
+    pub(super) padding: [u8; 48],
 }
 
 const_assert_eq!(size_of::<CoreHeader>(), CORE_BINARY);

@@ -134,6 +134,11 @@ impl RemoteSpace {
     const ALL: [Self; 4] = [Self::HostInline, Self::RemoteDevice, Self::RemoteWindow, Self::UbLdst];
     const KNOWN: &'static str = "1 HOST_INLINE, 2 REMOTE_DEVICE, 3 REMOTE_WINDOW, 4 UB_LDST";
 
+    pub(super) fn from_code(field: &'static str, code: u32) -> Result<Self, WireError> {
+        let found = Self::ALL.iter().copied().find(|space| space.code() == code);
+        found.ok_or(WireError::UnknownCode { field, value: code.into(), known: Self::KNOWN })
+    }
+
     /// The number on the wire.
     #[must_use]
     pub const fn code(self) -> u32 {
@@ -154,9 +159,7 @@ impl RemoteSpace {
 
 impl<'a> Field<'a> for RemoteSpace {
     fn read(cursor: &mut Cursor<'a>, field: &'static str) -> Result<Self, WireError> {
-        let code = cursor.u32()?;
-        let found = Self::ALL.iter().copied().find(|space| space.code() == code);
-        found.ok_or(WireError::UnknownCode { field, value: code.into(), known: Self::KNOWN })
+        Self::from_code(field, cursor.u32()?)
     }
 
     fn write(&self, out: &mut Writer<'_>, _: &'static str) -> Result<(), WireError> {

@@ -1,9 +1,10 @@
 //! The 40 bytes in front of every payload, judged before the payload is read (N-1).
 
+use static_assertions::const_assert_eq;
+use zerocopy::byteorder::little_endian::{I32, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use crate::ids::WorkerId;
-use crate::wire::cursor::Cursor;
-use crate::wire::remote::field::Field;
-use crate::wire::writer::Writer;
 use crate::wire::{WireError, num};
 
 /// Bytes of the header.
@@ -60,6 +61,30 @@ impl FrameType {
     }
 }
 
+/// The bytes of a header, not yet judged.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct RawHeader {
+    pub(crate) magic: [u8; 4],
+    pub(crate) version: U32,
+    pub(crate) kind: U32,
+    pub(crate) session: U64,
+    pub(crate) worker: I32,
+    pub(crate) sequence: U64,
+    pub(crate) payload_bytes: U32,
+    pub(crate) flags: U32,
+}
+
+const_assert_eq!(size_of::<RawHeader>(), HEADER_BYTES);
+const_assert_eq!(core::mem::offset_of!(RawHeader, magic), 0);
+const_assert_eq!(core::mem::offset_of!(RawHeader, version), 4);
+const_assert_eq!(core::mem::offset_of!(RawHeader, kind), 8);
+const_assert_eq!(core::mem::offset_of!(RawHeader, session), 12);
+const_assert_eq!(core::mem::offset_of!(RawHeader, worker), 20);
+const_assert_eq!(core::mem::offset_of!(RawHeader, sequence), 24);
+const_assert_eq!(core::mem::offset_of!(RawHeader, payload_bytes), 32);
+const_assert_eq!(core::mem::offset_of!(RawHeader, flags), 36);
+
 /// A judged header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FrameHeader {
@@ -83,29 +108,27 @@ impl FrameHeader {
     /// # Errors
     /// The first field that is not legal.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, WireError> {
-        let mut cursor = Cursor::new("remote frame header", bytes);
-        let magic = u32::from_be_bytes(*cursor.array()?);
-        if magic != u32::from_be_bytes(MAGIC) {
-            return Err(WireError::UnknownCode { field: "magic", value: magic.into(), known: "0x534c5233 \"SLR3\"" });
+        let raw: RawHeader = zerocopy::transmute!(*bytes);
+        if raw.magic != MAGIC {
+            let value = u32::from_be_bytes(raw.magic).into();
+            return Err(WireError::UnknownCode { field: "magic", value, known: "0x534c5233 \"SLR3\"" });
         }
-        let version = cursor.u32()?;
-        if version != VERSION {
-            return Err(WireError::Protocol { found: version.into(), served: VERSION.into() });
+        if raw.version.get() != VERSION {
+            return Err(WireError::Protocol { found: raw.version.get().into(), served: VERSION.into() });
         }
-        let kind = FrameType::from_code(cursor.u32()?)?;
-        let session = cursor.u64()?;
-        let worker = Field::read(&mut cursor, "header worker id")?;
-        let sequence = cursor.u64()?;
-        let payload_bytes = cursor.u32()?;
-        if payload_bytes > MAX_PAYLOAD_BYTES {
-            let (len, max) = (payload_bytes.into(), MAX_PAYLOAD_BYTES.into());
-            return Err(WireError::TooLong { field: "payload", len, max });
-        }
-        let flags = cursor.u32()?;
+        let kind = FrameType::from_code(raw.kind.get())?;
+        let worker = WorkerId::new(raw.worker.get()).ok_or(WireError::OutOfRange {
+            field: "header worker id",
+            value: raw.worker.get().into(),
+            min: 0,
+            max: i32::MAX.into(),
+        })?;
+        let payload_bytes = payload_cap(raw.payload_bytes.get())?;
+        let flags = raw.flags.get();
         if flags & !FLAG_GROUP != 0 {
             return Err(WireError::NotZero { field: "header flags but bit 0", value: (flags & !FLAG_GROUP).into() });
         }
-        cursor.finish()?;
+        let (session, sequence) = (raw.session.get(), raw.sequence.get());
         Ok(Self { kind, session, worker, sequence, payload_bytes, group: flags & FLAG_GROUP != 0 })
     }
 
@@ -114,21 +137,16 @@ impl FrameHeader {
     /// # Errors
     /// [`WireError::TooLong`] for a payload over the cap.
     pub fn encode(&self) -> Result<[u8; HEADER_BYTES], WireError> {
-        if self.payload_bytes > MAX_PAYLOAD_BYTES {
-            let (len, max) = (self.payload_bytes.into(), MAX_PAYLOAD_BYTES.into());
-            return Err(WireError::TooLong { field: "payload", len, max });
-        }
-        let mut bytes = [0; HEADER_BYTES];
-        let mut out = Writer::new("remote frame header", &mut bytes);
-        out.bytes(&MAGIC)?;
-        out.u32(VERSION)?;
-        out.u32(self.kind.code())?;
-        out.u64(self.session)?;
-        self.worker.write(&mut out, "header worker id")?;
-        out.u64(self.sequence)?;
-        out.u32(self.payload_bytes)?;
-        out.u32(u32::from(self.group))?;
-        Ok(bytes)
+        Ok(zerocopy::transmute!(RawHeader {
+            magic: MAGIC,
+            version: VERSION.into(),
+            kind: self.kind.code().into(),
+            session: self.session.into(),
+            worker: self.worker.get().into(),
+            sequence: self.sequence.into(),
+            payload_bytes: payload_cap(self.payload_bytes)?.into(),
+            flags: u32::from(self.group).into(),
+        }))
     }
 
     /// Splits a whole frame into its header and its payload.
@@ -149,4 +167,11 @@ impl FrameHeader {
             None => Err(WireError::Short { what, have, need: num::wide(need.saturating_add(HEADER_BYTES)) }),
         }
     }
+}
+
+fn payload_cap(len: u32) -> Result<u32, WireError> {
+    if len <= MAX_PAYLOAD_BYTES {
+        return Ok(len);
+    }
+    Err(WireError::TooLong { field: "payload", len: len.into(), max: MAX_PAYLOAD_BYTES.into() })
 }

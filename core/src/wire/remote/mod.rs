@@ -6,10 +6,10 @@
 mod config;
 mod control;
 mod field;
-mod header;
+pub(super) mod header;
 mod messages;
-mod sidecar;
-mod task;
+pub(super) mod sidecar;
+pub(super) mod task;
 
 pub use config::RemoteConfig;
 pub use control::{

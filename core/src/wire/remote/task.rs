@@ -1,7 +1,8 @@
 //! A task between hosts: digest, config, tensors with their sidecars, scalars, inline bytes.
 
-use zerocopy::FromBytes;
-use zerocopy::byteorder::little_endian::U64;
+use static_assertions::const_assert_eq;
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::caps;
 use super::config::RemoteConfig;
@@ -201,30 +202,54 @@ impl RemoteArgsParts<'_> {
     }
 }
 
+/// The part of a tensor in front of its shape, not yet judged.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct RawTensorHead {
+    pub(crate) owner: [u8; 8],
+    pub(crate) buffer_id: U64,
+    pub(crate) generation: U32,
+    pub(crate) space: u8,
+    pub(crate) access: u8,
+    pub(crate) backend: u8,
+    pub(crate) nbytes: U64,
+    pub(crate) owner_path: U32,
+    pub(crate) body_len: U32,
+    pub(crate) byte_offset: U64,
+    pub(crate) ndims: U32,
+}
+
+const_assert_eq!(size_of::<RawTensorHead>(), 51);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, owner), 0);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, buffer_id), 8);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, generation), 16);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, space), 20);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, access), 21);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, backend), 22);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, nbytes), 23);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, owner_path), 31);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, body_len), 35);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, byte_offset), 39);
+const_assert_eq!(core::mem::offset_of!(RawTensorHead, ndims), 47);
+
 /// Outer error: the bytes. Inner error: the tensor that they make.
 fn read_tensor(cursor: &mut Cursor<'_>) -> Result<Result<Tensor, TensorFault>, WireError> {
     let code = |field, value: u8, known| WireError::UnknownCode { field, value: value.into(), known };
-    let owner = *cursor.array()?;
-    let buffer_id = cursor.u64()?;
-    let generation = cursor.u32()?;
-    let space = cursor.u8()?;
-    let space =
-        AddressSpace::from_code(space).ok_or_else(|| code("tensor address space", space, "0 HOST, 1 DEVICE"))?;
-    let access = cursor.u8()?;
-    let access =
-        Access::from_code(access).ok_or_else(|| code("tensor access", access, "0 READ, 1 WRITE, 2 READWRITE"))?;
-    let backend = cursor.u8()?;
-    if backend != Backend::RemoteSidecar.code() {
-        return Err(code("tensor backend", backend, "3 REMOTE_SIDECAR"));
+    let head: RawTensorHead = zerocopy::transmute!(*cursor.array::<{ size_of::<RawTensorHead>() }>()?);
+    let space = AddressSpace::from_code(head.space)
+        .ok_or_else(|| code("tensor address space", head.space, "0 HOST, 1 DEVICE"))?;
+    let access = Access::from_code(head.access)
+        .ok_or_else(|| code("tensor access", head.access, "0 READ, 1 WRITE, 2 READWRITE"))?;
+    if head.backend != Backend::RemoteSidecar.code() {
+        return Err(code("tensor backend", head.backend, "3 REMOTE_SIDECAR"));
     }
-    let nbytes = cursor.u64()?;
-    let owner_path = cursor.u32()?;
-    cursor.reserved("tensor body_len")?;
-    let byte_offset = cursor.u64()?;
-    if byte_offset != 0 {
-        return Err(WireError::NotZero { field: "tensor byte_offset", value: byte_offset });
+    if head.body_len.get() != 0 {
+        return Err(WireError::NotZero { field: "tensor body_len", value: head.body_len.get().into() });
     }
-    let ndims = cursor.u32()?;
+    if head.byte_offset.get() != 0 {
+        return Err(WireError::NotZero { field: "tensor byte_offset", value: head.byte_offset.get() });
+    }
+    let ndims = head.ndims.get();
     let rank = num::index(ndims);
     let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
     let (Some(shape), Some(strides)) = (shape.get_mut(..rank), strides.get_mut(..rank)) else {
@@ -237,8 +262,9 @@ fn read_tensor(cursor: &mut Cursor<'_>) -> Result<Result<Tensor, TensorFault>, W
     let Some(dtype) = u8::try_from(dtype).ok().and_then(Dtype::from_code) else {
         return Ok(Err(TensorFault::Dtype { code: dtype }));
     };
-    let identity = BufferIdentity { owner, buffer_id, generation };
-    let range = BufferRange { space, access, nbytes, owner_path };
+    let identity =
+        BufferIdentity { owner: head.owner, buffer_id: head.buffer_id.get(), generation: head.generation.get() };
+    let range = BufferRange { space, access, nbytes: head.nbytes.get(), owner_path: head.owner_path.get() };
     Ok(BufferDescriptor::remote(identity, range)
         .map_err(TensorFault::from)
         .and_then(|buffer| Tensor::new(buffer, 0, dtype, shape, strides)))
@@ -254,15 +280,20 @@ fn write_tensor(tensor: &Tensor, out: &mut Writer<'_>) -> Result<(), WireError> 
         return Err(WireError::NotZero { field: "tensor byte_offset", value: tensor.byte_offset() });
     }
     let (identity, range) = (buffer.identity(), buffer.range());
-    out.bytes(&identity.owner)?;
-    out.u64(identity.buffer_id)?;
-    out.u32(identity.generation)?;
-    out.bytes(&[range.space.code(), range.access.code(), Backend::RemoteSidecar.code()])?;
-    out.u64(range.nbytes)?;
-    out.u32(range.owner_path)?;
-    out.u32(0)?;
-    out.u64(0)?;
-    out.u32(u32::try_from(tensor.ndims()).unwrap_or(0))?;
+    let head = RawTensorHead {
+        owner: identity.owner,
+        buffer_id: identity.buffer_id.into(),
+        generation: identity.generation.into(),
+        space: range.space.code(),
+        access: range.access.code(),
+        backend: Backend::RemoteSidecar.code(),
+        nbytes: range.nbytes.into(),
+        owner_path: range.owner_path.into(),
+        body_len: 0.into(),
+        byte_offset: 0.into(),
+        ndims: u32::try_from(tensor.ndims()).unwrap_or(0).into(),
+    };
+    out.bytes(head.as_bytes())?;
     tensor.shape().iter().chain(tensor.strides()).try_for_each(|entry| out.u32(*entry))?;
     out.u32(tensor.dtype().code().into())
 }
