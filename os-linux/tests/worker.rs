@@ -1,0 +1,77 @@
+//! The worker through its public API, with real SUB children.
+
+#[path = "worker/closing.rs"]
+mod closing;
+#[path = "worker/dying.rs"]
+mod dying;
+#[path = "worker/graphs.rs"]
+mod graphs;
+mod harness;
+#[path = "worker/refused.rs"]
+mod refused;
+#[path = "worker/runs.rs"]
+mod runs;
+#[path = "worker/starting.rs"]
+mod starting;
+#[path = "worker/support.rs"]
+mod support;
+
+use closing::*;
+use dying::*;
+use graphs::*;
+use refused::*;
+use runs::*;
+use starting::*;
+
+fn main() -> std::process::ExitCode {
+    harness::main(harness::cases![
+        a_chain_runs_in_the_order_of_its_data,
+        a_reader_of_the_whole_waits_for_the_writers_of_its_rows,
+        independent_tasks_run_on_distinct_children_at_the_same_time,
+        scratch_memory_is_never_handed_out_while_a_task_names_it,
+        an_output_without_an_address_is_allocated_at_submit,
+        a_full_ring_is_waited_for_and_a_tensor_larger_than_it_is_refused,
+        a_full_task_window_is_waited_for,
+        a_group_runs_on_distinct_children,
+        scalars_and_strided_views_arrive_as_they_were_given,
+        the_error_of_a_callable_arrives_with_its_text,
+        a_long_error_arrives_whole,
+        a_panic_fails_its_task_and_the_child_lives_on,
+        the_consumers_of_a_failed_task_never_run,
+        a_callback_that_fails_fails_its_run_and_the_next_run_works,
+        a_callback_that_panics_fails_its_run_and_the_next_run_works,
+        a_callback_may_wait_for_part_of_its_graph,
+        a_run_is_waited_for_again_and_from_other_threads,
+        a_wait_with_a_time_limit_leaves_the_run_as_it_was,
+        a_run_that_nobody_waits_for_ends_too,
+        a_cancelled_run_ends_and_the_next_one_works,
+        threads_submit_and_wait_side_by_side,
+        an_orchestration_takes_arguments_and_config,
+        a_submit_inside_a_callback_is_an_error,
+        a_worker_without_children_is_refused,
+        an_unknown_worker_id_is_refused,
+        bad_arguments_are_refused_before_anything_is_submitted,
+        a_plain_heap_pointer_is_refused,
+        a_handle_of_another_worker_is_refused,
+        a_closure_registered_after_init_is_refused,
+        calls_in_the_wrong_state_name_the_state,
+        init_in_a_process_with_threads_is_refused,
+        a_second_worker_starts_beside_the_first,
+        settings_out_of_range_are_refused,
+        a_child_killed_in_the_middle_of_a_task_is_reported_at_once,
+        the_other_children_go_on_after_a_death,
+        work_for_the_dead_is_refused_not_queued,
+        an_idle_child_that_dies_is_noticed,
+        a_child_that_exits_in_a_task_is_reported_with_its_status,
+        close_leaves_nothing_behind,
+        cycles_of_open_and_close_leave_nothing_behind,
+        close_waits_for_accepted_runs,
+        close_that_times_out_changes_nothing,
+        close_now_ends_what_was_never_sent,
+        a_stopped_child_does_not_hold_up_close_for_ever,
+        dropping_an_open_worker_closes_it,
+        an_idle_tree_uses_no_cpu,
+        a_killed_parent_takes_its_tree,
+        a_buffer_dropped_while_a_task_names_it_is_freed_later,
+    ])
+}

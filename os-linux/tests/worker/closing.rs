@@ -1,0 +1,167 @@
+//! How a worker ends.
+
+use std::time::{Duration, Instant};
+
+use laneway_linux::{Error, FailureKind, TaskArgs, Worker};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Bench, Gate, children, cpu_time, descriptors, mappings, shm};
+
+/// Threads of this process.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// P-14, T-37
+pub(crate) fn close_leaves_nothing_behind() {
+    let before = (descriptors(), shm());
+    let bench = Bench::new(3);
+    let x = bench.tensor(1024);
+    bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
+    assert!(mappings() > 0 && children().len() == 3 && threads() == 2);
+    assert_eq!(shm(), before.1, "regions have no name");
+    drop(x);
+    bench.worker.close().unwrap();
+    assert_eq!(children(), []);
+    drop(bench);
+    assert_eq!((descriptors(), shm()), before);
+    assert_eq!((mappings(), threads()), (0, 1));
+}
+
+/// T-37
+pub(crate) fn cycles_of_open_and_close_leave_nothing_behind() {
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    };
+    let cycle = || {
+        let bench = Bench::new(2);
+        let x = bench.tensor(4096);
+        bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
+        bench.worker.close().unwrap();
+    };
+    // What the process allocates once is allocated by the first few.
+    (0..10).for_each(|_| cycle());
+    let (before, resident_before) = (descriptors(), resident());
+    (0..100).for_each(|_| cycle());
+    assert_eq!(descriptors(), before);
+    assert_eq!((children(), mappings(), threads()), (vec![], 0, 1));
+    let grown = resident().saturating_sub(resident_before);
+    assert!(grown < 1 << 20, "resident memory grew by {grown} bytes in 100 cycles");
+}
+
+/// P-13
+pub(crate) fn close_waits_for_accepted_runs() {
+    let bench = Bench::new(2);
+    let x = bench.tensor(1);
+    let run = bench
+        .worker
+        .submit(|orch| {
+            for _ in 0..500 {
+                orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    bench.worker.close().unwrap();
+    assert_eq!(run.wait(), Ok(()));
+    assert_eq!(x.to_vec().unwrap(), [500]);
+}
+
+/// P-13
+pub(crate) fn close_that_times_out_changes_nothing() {
+    let bench = Bench::of(Worker::builder().subs(2).drain_budget(Duration::from_millis(50)).build().unwrap());
+    let (gate, x) = (Gate::new(&bench), bench.tensor(1));
+    let run = bench
+        .worker
+        .submit(|orch| Ok(orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg())).map(drop)?))
+        .unwrap();
+    assert!(matches!(bench.worker.close(), Err(Error::CloseTimedOut { .. })));
+    assert_eq!(children().len(), 2);
+    gate.open();
+    run.wait().unwrap();
+    bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
+    bench.worker.close().unwrap();
+    assert_eq!(children(), []);
+}
+
+/// E-36, P-13: what runs ends, what was never sent fails.
+pub(crate) fn close_now_ends_what_was_never_sent() {
+    let bench = Bench::new(1);
+    let (gate, x) = (Gate::new(&bench), bench.tensor(1));
+    let run = bench
+        .worker
+        .submit(|orch| {
+            orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg()))?;
+            orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?;
+            Ok(())
+        })
+        .unwrap();
+    let worker = bench.worker.clone();
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(move || worker.close_now());
+        gate.open();
+        closing.join().unwrap().unwrap();
+    });
+    let error = run.wait().unwrap_err();
+    assert!(matches!(error, Error::RunFailed { kind: FailureKind::Closed, .. }), "{error:?}");
+    assert_eq!(children(), []);
+}
+
+/// T-36, P-12
+pub(crate) fn a_stopped_child_does_not_hold_up_close_for_ever() {
+    let bench = Bench::of(Worker::builder().subs(2).reap_budget(Duration::from_millis(200)).build().unwrap());
+    let stopped = bench.child();
+    kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
+    let start = Instant::now();
+    let error = bench.worker.close().unwrap_err();
+    assert!(matches!(error, Error::AbnormalExits { .. }), "{error:?}");
+    assert!(error.to_string().contains(&stopped.to_string()), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(2), "took {:?}", start.elapsed());
+    assert_eq!(children(), []);
+}
+
+/// P-13
+pub(crate) fn dropping_an_open_worker_closes_it() {
+    let bench = Bench::new(2);
+    assert_eq!(children().len(), 2);
+    drop(bench);
+    assert_eq!((children(), threads()), (vec![], 1));
+}
+
+/// Waiting: no process of a tree without an open run uses the CPU.
+pub(crate) fn an_idle_tree_uses_no_cpu() {
+    const WINDOW: Duration = Duration::from_secs(2);
+    let bench = Bench::new(3);
+    let x = bench.tensor(1);
+    bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
+    let tree: Vec<i32> = children().into_iter().chain([std::process::id() as i32]).collect();
+    let used = || tree.iter().map(|&pid| cpu_time(pid)).sum::<Duration>();
+    let before = used();
+    // Measured over a while: there is no event to wait for, that is the point.
+    std::thread::sleep(WINDOW);
+    let used = used() - before;
+    assert!(used <= WINDOW / 100, "{used:?} of CPU in {WINDOW:?} of idleness");
+}
+
+/// T-47
+pub(crate) fn a_buffer_dropped_while_a_task_names_it_is_freed_later() {
+    let bench = Bench::of(Worker::builder().subs(1).buffer_bytes(64 << 10).build().unwrap());
+    let gate = Gate::new(&bench);
+    let big = bench.tensor(8 << 10);
+    let run = bench
+        .worker
+        .submit(|orch| {
+            orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg()))?;
+            orch.submit_sub(&bench.add, TaskArgs::new().inout(&big).scalar(1))?;
+            drop(big);
+            Ok(())
+        })
+        .unwrap();
+    assert!(matches!(bench.worker.tensor::<i32>(&[8 << 10]), Err(Error::BuffersFull { .. })), "still named");
+    gate.open();
+    run.wait().unwrap();
+    let again = bench.tensor(8 << 10);
+    assert!(again.to_vec().unwrap().iter().all(|&x| x == 0), "freed memory comes back zeroed");
+    bench.worker.close().unwrap();
+}

@@ -1,0 +1,135 @@
+//! What is refused, with a sentence, and leaves the worker as it was.
+
+use laneway_linux::{AddressSpace, CallConfig, ChipTensor, Dtype, Error, TaskArgs, Worker, WorkerId};
+
+use crate::support::{Bench, nothing};
+
+/// Runs one submit that must be refused; its text.
+fn refused(bench: &Bench, args: &TaskArgs) -> String {
+    let text = bench
+        .worker
+        .run(|orch| {
+            let error = orch.submit_sub(&bench.add, args).expect_err("refused");
+            Ok(error.to_string())
+        })
+        .expect("a refusal does not fail the run");
+    // The next run is unaffected.
+    let x = bench.tensor(1);
+    bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
+    assert_eq!(x.to_vec().unwrap(), [1]);
+    text
+}
+
+pub(crate) fn a_worker_without_children_is_refused() {
+    let worker = Worker::builder().build().unwrap();
+    assert_eq!(worker.init(), Err(Error::NoChildren));
+    worker.close().unwrap();
+}
+
+/// E-39
+pub(crate) fn an_unknown_worker_id_is_refused() {
+    let bench = Bench::new(1);
+    let error = bench
+        .worker
+        .run(|orch| {
+            let chip = WorkerId::new(7).unwrap();
+            Ok(orch.submit_next_level(&bench.add, chip, TaskArgs::new())?)
+        })
+        .unwrap_err();
+    // A host callable is of the wrong namespace for a chip, whichever it is.
+    assert!(matches!(error, Error::CallableNamespace { .. }), "{error:?}");
+}
+
+/// W-7, T-5, T-23, and the checks of the submit
+pub(crate) fn bad_arguments_are_refused_before_anything_is_submitted() {
+    let bench = Bench::new(1);
+    let x = bench.tensor(8);
+    let half = x.as_arg().slice(0, 0, 4, 1).unwrap();
+    let mut args = TaskArgs::new();
+
+    args.scalar(1).input(&x);
+    assert!(refused(&bench, &args).contains("after"), "a tensor after a scalar");
+
+    args.clear();
+    for _ in 0..257 {
+        args.no_dep(&x);
+    }
+    let text = refused(&bench, &args);
+    assert!(text.contains("257") && text.contains("256"), "both numbers: {text}");
+
+    args.clear();
+    for _ in 0..129 {
+        args.scalar(0);
+    }
+    let text = refused(&bench, &args);
+    assert!(text.contains("129") && text.contains("128"), "both numbers: {text}");
+
+    for order in [[&x.as_arg(), &half], [&half, &x.as_arg()]] {
+        args.clear();
+        args.output(*order[0]).input(*order[1]);
+        let text = refused(&bench, &args);
+        assert!(text.contains("overlap"), "one task reads what it writes: {text}");
+    }
+    let config = CallConfig { aicpu_thread_num: 1, ..CallConfig::default() };
+    let error = bench.worker.run_with(|_, _, _| Ok(()), &TaskArgs::new(), &config).unwrap_err();
+    assert!(error.to_string().contains("aicpu_thread_num"), "{error}");
+}
+
+/// E-38
+pub(crate) fn a_plain_heap_pointer_is_refused() {
+    let bench = Bench::new(1);
+    let heap = vec![0_i32; 64];
+    let address = heap.as_ptr() as u64;
+    let tensor = ChipTensor::contiguous(address, 256, Dtype::I32, &[64], AddressSpace::Host).unwrap();
+    let text = refused(&bench, TaskArgs::new().inout(tensor).scalar(1));
+    assert!(text.contains(&format!("{address:#x}")), "names the address: {text}");
+}
+
+///
+pub(crate) fn a_handle_of_another_worker_is_refused() {
+    let other = Worker::builder().subs(1).build().unwrap();
+    let foreign = other.register("add", nothing).unwrap();
+    let bench = Bench::new(1);
+    let error = bench.worker.run(|orch| Ok(orch.submit_sub(&foreign, TaskArgs::new())?)).unwrap_err();
+    assert!(matches!(error, Error::ForeignCallable { .. }), "{error:?}");
+    assert_ne!(foreign.digest(), bench.copy.digest());
+}
+
+///
+pub(crate) fn a_closure_registered_after_init_is_refused() {
+    let bench = Bench::new(1);
+    let error = bench.worker.register("late", nothing).unwrap_err();
+    assert!(matches!(&error, Error::RegisteredTooLate { state: "READY", .. }), "{error:?}");
+    assert!(error.to_string().contains("late"), "{error}");
+}
+
+/// P-7
+pub(crate) fn calls_in_the_wrong_state_name_the_state() {
+    let worker = Worker::builder().subs(1).build().unwrap();
+    let state_of = |error: Error| match error {
+        Error::WrongState { state, .. } => state,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(state_of(worker.run(|_| Ok(())).unwrap_err()), "NEW");
+    assert_eq!(state_of(worker.tensor::<f32>(&[1]).unwrap_err()), "NEW");
+    worker.init().unwrap();
+    assert_eq!(state_of(worker.init().unwrap_err()), "READY");
+    worker.close().unwrap();
+    worker.close().unwrap();
+    assert_eq!(state_of(worker.run(|_| Ok(())).unwrap_err()), "CLOSED");
+    assert_eq!(state_of(worker.init().unwrap_err()), "CLOSED");
+}
+
+pub(crate) fn settings_out_of_range_are_refused() {
+    let error = Worker::builder().subs(1 << 20).build().unwrap_err();
+    assert!(matches!(error, Error::Setting { setting: "subs", .. }), "{error:?}");
+    let error = Worker::builder().heap_ring_bytes(1).build().unwrap_err();
+    assert!(matches!(error, Error::Setting { setting: "heap_ring_bytes", .. }), "{error:?}");
+    let bench = Bench::new(1);
+    for shape in [&[][..], &[0], &[1; 6], &[u32::MAX; 3]] {
+        let error = bench.worker.tensor::<i32>(shape).unwrap_err();
+        assert!(matches!(error, Error::Shape { .. }), "{shape:?}: {error:?}");
+    }
+    let error = bench.worker.tensor::<i32>(&[u32::MAX, 4]).unwrap_err();
+    assert!(matches!(error, Error::BuffersFull { .. }), "{error:?}");
+}
