@@ -6,6 +6,8 @@
 
 mod contract;
 mod error;
+#[cfg(feature = "engine")]
+mod ledger;
 mod names;
 mod phase;
 mod platform;
@@ -14,6 +16,8 @@ mod runtime;
 
 pub use contract::Contract;
 pub use error::{ChipError, Reason};
+#[cfg(feature = "engine")]
+pub use ledger::DeviceLedger;
 pub use names::{CallableSlot, DeviceAddress, HostAddress, RunEpoch};
 pub use phase::{Call, Phase, TRANSITIONS, Transition};
 pub use platform::{Capabilities, Platform, RuntimeKind};

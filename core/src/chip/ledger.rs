@@ -1,0 +1,197 @@
+//! Which device memory is live, known without asking the device (C-16).
+
+use alloc::collections::BTreeMap;
+
+use super::{Call, ChipError, DeviceAddress};
+
+/// One allocation of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Allocation {
+    /// May be named by copies and tensors.
+    Live { bytes: u64 },
+    /// Its free was accepted and waits for tasks that still name it: nothing new may name it.
+    Freeing { bytes: u64 },
+}
+
+impl Allocation {
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::Live { bytes } | Self::Freeing { bytes } => bytes,
+        }
+    }
+}
+
+/// The live allocations of one device. Equal numbers on two devices are two allocations: each device has a ledger of its
+/// own.
+///
+/// Whoever drives a device from afar judges every pointer here before anything is sent (C-16).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DeviceLedger {
+    allocations: BTreeMap<DeviceAddress, Allocation>,
+}
+
+impl DeviceLedger {
+    /// A device without allocations.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { allocations: BTreeMap::new() }
+    }
+
+    /// Enters what a malloc returned.
+    ///
+    /// # Errors
+    /// [`ChipError::Failed`] if the runtime handed out memory that is live already, or that wraps around: it cannot be
+    /// trusted any more.
+    pub fn enter(&mut self, base: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
+        let refused = |reason| Err(ChipError::Failed { call: Call::Malloc, code: -1, reason });
+        let Some(end) = base.checked_add(bytes) else {
+            return refused(super::Reason::new(format_args!("{bytes} bytes at {base} wrap around")));
+        };
+        let before = self.allocations.range(..end).next_back();
+        if let Some((other, allocation)) = before
+            && (*other == base || other.0.saturating_add(allocation.bytes()) > base.0)
+        {
+            return refused(super::Reason::new(format_args!("{base} was handed out inside {other}, which is live")));
+        }
+        self.allocations.insert(base, Allocation::Live { bytes });
+        Ok(())
+    }
+
+    /// Refuses a range that does not lie in one live allocation.
+    ///
+    /// # Errors
+    /// [`ChipError::NotDeviceMemory`] or [`ChipError::OutOfBounds`].
+    pub fn check(&self, call: Call, address: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
+        let (base, size) = match self.around(address) {
+            Some((base, Allocation::Live { bytes })) => (base, bytes),
+            _ => return Err(ChipError::NotDeviceMemory { call, address }),
+        };
+        match (address.0 - base.0).checked_add(bytes) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(ChipError::OutOfBounds { call, address, bytes, base, size }),
+        }
+    }
+
+    /// Begins a free, which takes the exact base: from now on nothing new may name the allocation. Returns its size in
+    /// bytes. The free itself may wait for tasks that name it.
+    ///
+    /// # Errors
+    /// [`ChipError::NotDeviceMemory`] or [`ChipError::NotABase`]; a second free of one allocation is the former.
+    pub fn begin_free(&mut self, base: DeviceAddress) -> Result<u64, ChipError> {
+        let unknown = ChipError::NotDeviceMemory { call: Call::Free, address: base };
+        match self.around(base) {
+            Some((found, Allocation::Live { bytes })) if found == base => {
+                self.allocations.insert(base, Allocation::Freeing { bytes });
+                Ok(bytes)
+            }
+            Some((found, Allocation::Live { .. })) => Err(ChipError::NotABase { address: base, base: found }),
+            _ => Err(unknown),
+        }
+    }
+
+    /// The free that was begun has been done.
+    pub fn freed(&mut self, base: DeviceAddress) {
+        if let Some(Allocation::Freeing { .. }) = self.allocations.get(&base) {
+            self.allocations.remove(&base);
+        }
+    }
+
+    /// The free that was begun was refused by the device: the allocation is live as before.
+    pub fn free_failed(&mut self, base: DeviceAddress) {
+        if let Some(allocation) = self.allocations.get_mut(&base) {
+            *allocation = Allocation::Live { bytes: allocation.bytes() };
+        }
+    }
+
+    /// What has not been freed, lowest first: base and size in bytes. Reported at close.
+    pub fn live(&self) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
+        self.allocations.iter().map(|(base, allocation)| (*base, allocation.bytes()))
+    }
+
+    /// What waits to be freed.
+    pub fn freeing(&self) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
+        self.allocations.iter().filter_map(|(base, allocation)| match allocation {
+            Allocation::Freeing { bytes } => Some((*base, *bytes)),
+            Allocation::Live { .. } => None,
+        })
+    }
+
+    fn around(&self, address: DeviceAddress) -> Option<(DeviceAddress, Allocation)> {
+        let (base, allocation) = self.allocations.range(..=address).next_back()?;
+        let inside = address.0 - base.0 < allocation.bytes() || address == *base;
+        inside.then_some((*base, *allocation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: DeviceAddress = DeviceAddress(0x1000);
+
+    fn at(offset: u64) -> DeviceAddress {
+        DeviceAddress(BASE.0 + offset)
+    }
+
+    fn ledger() -> DeviceLedger {
+        let mut ledger = DeviceLedger::new();
+        ledger.enter(BASE, 64).unwrap();
+        ledger.enter(at(64), 32).unwrap();
+        ledger
+    }
+
+    /// C-16: any range inside one live allocation, and no other.
+    #[test]
+    fn a_copy_stays_inside_one_live_allocation() {
+        let ledger = ledger();
+        for (address, bytes) in [(BASE, 64), (at(10), 54), (at(63), 1), (BASE, 0), (at(64), 32)] {
+            ledger.check(Call::CopyTo, address, bytes).unwrap();
+        }
+        let past =
+            |address, bytes, base, size| Err(ChipError::OutOfBounds { call: Call::CopyTo, address, bytes, base, size });
+        assert_eq!(ledger.check(Call::CopyTo, at(10), 55), past(at(10), 55, BASE, 64));
+        assert_eq!(ledger.check(Call::CopyTo, at(65), u64::MAX), past(at(65), u64::MAX, at(64), 32));
+        for address in [DeviceAddress(0), DeviceAddress(0xfff), at(96), DeviceAddress(u64::MAX)] {
+            let unknown = Err(ChipError::NotDeviceMemory { call: Call::CopyTo, address });
+            assert_eq!(ledger.check(Call::CopyTo, address, 1), unknown);
+        }
+    }
+
+    /// C-16, T-46: free(base + 16), a second free, and what may name an allocation whose free waits.
+    #[test]
+    fn free_takes_the_exact_base_once() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.begin_free(at(16)), Err(ChipError::NotABase { address: at(16), base: BASE }));
+        assert_eq!(ledger.begin_free(BASE), Ok(64));
+        let unknown = |call| ChipError::NotDeviceMemory { call, address: BASE };
+        assert_eq!(ledger.begin_free(BASE), Err(unknown(Call::Free)));
+        assert_eq!(ledger.check(Call::CopyFrom, BASE, 1), Err(unknown(Call::CopyFrom)));
+        assert!(ledger.freeing().eq([(BASE, 64)]));
+        ledger.free_failed(BASE);
+        ledger.check(Call::CopyFrom, BASE, 64).unwrap();
+        ledger.freed(BASE);
+        assert_eq!(ledger.live().count(), 2, "only a free that was begun ends an allocation");
+        ledger.begin_free(BASE).unwrap();
+        ledger.freed(BASE);
+        assert!(ledger.live().eq([(at(64), 32)]));
+    }
+
+    /// T-46: equal numbers on two devices are two allocations.
+    #[test]
+    fn two_devices_may_hand_out_the_same_number() {
+        let (mut one, two) = (ledger(), ledger());
+        one.begin_free(BASE).unwrap();
+        one.freed(BASE);
+        assert!(one.check(Call::CopyTo, BASE, 1).is_err());
+        two.check(Call::CopyTo, BASE, 1).unwrap();
+    }
+
+    #[test]
+    fn a_device_that_hands_out_live_memory_is_not_believed() {
+        let mut ledger = ledger();
+        for (base, bytes) in [(BASE, 1), (at(63), 1), (DeviceAddress(0xf00), 0x101), (DeviceAddress(u64::MAX), 2)] {
+            assert!(matches!(ledger.enter(base, bytes), Err(ChipError::Failed { .. })), "{base} {bytes}");
+        }
+        ledger.enter(DeviceAddress(0xf00), 0x100).unwrap();
+    }
+}
