@@ -276,7 +276,9 @@ impl Engine {
     fn end_run(&mut self, slot: PipelineSlot) {
         let failed = self.live(slot).is_some_and(|live| live.failure.is_some());
         self.move_run(slot, if failed { RunEvent::Fail } else { RunEvent::Complete });
-        let Some(live) = self.live[slot.index()].take() else { return };
+        let Some(mut live) = self.live[slot.index()].take() else { return };
+        // A worker whose only task was staged is still on the list, and must not be when the next run uses the slot.
+        while live.ready.pop(&mut self.workers.workers, slot).is_some() {}
         self.fifo.retain(|queued| *queued != slot);
         let came_back = self.leases.release(&live.lease);
         debug_assert!(came_back, "a live run owns its lease");
