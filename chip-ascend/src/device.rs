@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::ptr;
+use std::{mem, ptr};
 
 use laneway_core::chip::{
     Call, CallableSlot, ChipError, Completion, Contract, DeviceAddress, DeviceLedger, DeviceRuntime, Finalizing,
@@ -467,8 +467,17 @@ impl DeviceRuntime for AscendDevice {
 }
 
 impl Drop for AscendDevice {
+    /// Closes the device, but does not wait for a run that is not complete: it may never be (C-15). What the library can
+    /// still reach then stays where it is for the life of the process.
     fn drop(&mut self) {
-        // Whoever wants to know calls `shutdown`.
+        if let Some((run, Phase::Launched)) = self.runs.executing()
+            && self.poll(run) == Ok(Progress::NotReady)
+        {
+            mem::forget(mem::take(&mut self.slots));
+            mem::forget(mem::replace(&mut self.callables, [const { None }; CallableSlot::COUNT]));
+            return;
+        }
+        // Whoever wants to know how it went calls `shutdown`.
         let _ = self.shutdown();
     }
 }

@@ -1,0 +1,61 @@
+//! Memory of this process that a device may touch.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_core::chip::HostAddress;
+use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
+
+/// Bytes that other parties may write: atomics, so that no other reference to them exists.
+#[derive(Debug)]
+pub struct HostBuffer {
+    words: Vec<AtomicU64>,
+    bytes: usize,
+}
+
+impl HostBuffer {
+    /// A buffer with these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            AtomicU64::new(u64::from_ne_bytes(word))
+        });
+        Self { words: words.collect(), bytes: bytes.len() }
+    }
+
+    /// A buffer with these numbers.
+    #[must_use]
+    pub fn of_f32(values: &[f32]) -> Self {
+        Self::of(&values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> HostAddress {
+        HostAddress(self.words.as_ptr().expose_provenance() as u64)
+    }
+
+    /// Its bytes now.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let all = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+        all.take(self.bytes).collect()
+    }
+
+    /// Its numbers now.
+    #[must_use]
+    pub fn f32s(&self) -> Vec<f32> {
+        self.bytes().as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect()
+    }
+
+    /// A dense tensor of f32 over the whole buffer.
+    ///
+    /// # Panics
+    /// If the shape does not fit.
+    #[must_use]
+    pub fn dense_f32(&self, shape: &[u32]) -> ChipTensor {
+        ChipTensor::contiguous(self.address().0, self.bytes as u64, Dtype::F32, shape, AddressSpace::Host)
+            .expect("the shape fits the buffer")
+    }
+}
