@@ -86,7 +86,7 @@ pub(crate) fn gather_control(head: &[u8]) -> ControlFrame {
 }
 
 /// The judgement of a tensor by other means: wide arithmetic, written from the contract's table.
-fn chip_tensor_is_legal(tensor: &ChipTensor) {
+pub(crate) fn chip_tensor_is_legal(tensor: &ChipTensor) {
     let (shape, strides) = (tensor.shape(), tensor.strides());
     assert!((1..=5).contains(&shape.len()) && strides.len() == shape.len());
     assert!(strides.iter().all(|&stride| stride > 0));
