@@ -51,6 +51,7 @@ const_assert_eq!(core::mem::offset_of!(RawChipTensor, zero), 92);
 
 /// Every gate of an element (W-7). Bytes 92..128 and the entries past the rank are not judged: nobody reads them, and a
 /// peer whose compiler leaves padding there is no liar.
+#[inline]
 pub(crate) fn judge(raw: &RawChipTensor) -> Result<(), TensorFault> {
     if raw.ndims.wrapping_sub(1) >= 5 {
         return Err(TensorFault::Rank { ndims: u64::from(raw.ndims) });
@@ -67,7 +68,7 @@ pub(crate) fn judge(raw: &RawChipTensor) -> Result<(), TensorFault> {
     if raw.address_space > 1 {
         return Err(TensorFault::AddressSpace { value: raw.address_space });
     }
-    let layout = layout::measure(raw.ndims, &raw.shapes, &raw.strides)?;
+    let layout = layout::measure(num::index(raw.ndims), &raw.shapes, &raw.strides)?;
     if raw.is_contiguous == 1 && !layout.dense {
         return Err(TensorFault::NotRowMajor);
     }
@@ -205,7 +206,7 @@ impl ChipTensor {
             return Err(TensorFault::RankMismatch { shape, what: "strides", other });
         }
         let (shapes, strides) = (layout::padded(shape), layout::padded(strides));
-        let layout = layout::measure(ndims, &shapes, &strides)?;
+        let layout = layout::measure(shape.len(), &shapes, &strides)?;
         let raw = RawChipTensor {
             start_offset,
             ndims,

@@ -94,7 +94,23 @@ impl CallConfig {
     ///
     /// # Errors
     /// Names the field, its value and what would be legal.
+    #[inline]
     pub fn validate(&self) -> Result<(), WireError> {
+        if self.is_unset() {
+            return Ok(());
+        }
+        self.validate_fields()
+    }
+
+    /// Whether every field is 0, the config of almost every task. Does not read the prefix behind its first byte.
+    fn is_unset(&self) -> bool {
+        let rings = self.ring_task_window.iter().chain(&self.ring_heap).chain(&self.ring_dep_pool);
+        let any = rings.fold(0, |any, value| any | value);
+        any == 0 && self.aicpu_thread_num == 0 && !self.is_diagnostic() && self.output_prefix.first() == Some(&0)
+    }
+
+    #[inline(never)]
+    fn validate_fields(&self) -> Result<(), WireError> {
         let threads = self.aicpu_thread_num;
         if threads != 0 && threads < 2 {
             let max = i128::from(i32::MAX);

@@ -53,7 +53,7 @@ pub(crate) fn judge(raw: &RawTensor) -> Result<(), TensorFault> {
     if let Some(dim) = raw.shapes.iter().take(rank).position(|&extent| extent == 0) {
         return Err(TensorFault::Empty { dim });
     }
-    let layout = layout::measure(raw.ndims, &raw.shapes, &raw.strides)?;
+    let layout = layout::measure(rank, &raw.shapes, &raw.strides)?;
     let extent = layout.extent.ok_or(TensorFault::ExtentOverflow)?;
     let buffer = BufferDescriptor::wrap_ref(&raw.buffer);
     layout::fits(Some(raw.byte_offset), extent, dtype.element_bytes(), buffer.range().nbytes)
