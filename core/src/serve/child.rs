@@ -1,8 +1,8 @@
 //! A child half with everything it works on.
 
-use super::leaf::{ParentBell, Report, Runner};
-use super::machine::{ChildSpec, Env, Leave, Machine, Served};
-use crate::mailbox::{Snapshot, Words, extension};
+use super::leaf::{ParentBell, Runner};
+use super::machine::{ChildSpec, Leave, Machine, Memory, Served};
+use crate::mailbox::{Words, extension};
 
 /// One child: the machine, the mailbox that it serves, the runner that does the work, and private memory for the frames
 /// that it takes in. About 80 KiB; keep it where it was built.
@@ -11,8 +11,7 @@ pub struct Child<W, R: Runner> {
     words: W,
     runner: R,
     machine: Machine<R::Token>,
-    snapshots: [Snapshot; 2],
-    report: Report,
+    memory: Memory,
 }
 
 impl<W: Words, R: Runner> Child<W, R> {
@@ -20,13 +19,12 @@ impl<W: Words, R: Runner> Child<W, R> {
     #[must_use]
     pub fn new(words: W, runner: R, spec: ChildSpec) -> Self {
         let machine = Machine::new(spec, extension::parent(&words));
-        Self { words, runner, machine, snapshots: [Snapshot::new(), Snapshot::new()], report: Report::new() }
+        Self { words, runner, machine, memory: Memory::new() }
     }
 
     /// One bounded round; see [`Served`]. Only the runner can make it wait.
     pub fn step(&mut self, bell: &mut impl ParentBell) -> Served {
-        let Self { words, runner, machine, snapshots, report } = self;
-        machine.step(&mut Env { words, runner, snapshots, report, bell })
+        self.machine.step(&self.words, &mut self.runner, &mut self.memory, bell)
     }
 
     /// Leaves in order although nobody asked through the mailbox: the parent is gone (L-32). The next step returns

@@ -59,6 +59,27 @@ pub enum Served {
     Exit(u8),
 }
 
+/// Private memory of a child: a copy of each task frame, and the text of a failure. Lent to every step of its machine.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    snapshots: [Snapshot; 2],
+    report: Report,
+}
+
+impl Memory {
+    /// Empty memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { snapshots: [Snapshot::new(), Snapshot::new()], report: Report::new() }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Everything around the machine that a step touches.
 pub(super) struct Env<'a, W, R, B> {
     pub(super) words: &'a W,
@@ -116,12 +137,14 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// One bounded round, in the order of L-34: shutdown; a control if a task was served last; tasks; a control.
-    pub(super) fn step<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Served
+    pub fn step<W, R, B>(&mut self, words: &W, runner: &mut R, memory: &mut Memory, bell: &mut B) -> Served
     where
         W: Words,
         R: Runner<Token = T>,
         B: ParentBell,
     {
+        let Memory { snapshots, report } = memory;
+        let env = &mut Env { words, runner, snapshots, report, bell };
         let base = Frame::BASE.state(env.words);
         let leave = match (self.leaving, shutdown_requested(base, env.words)) {
             (Some(leave), _) => leave,

@@ -20,5 +20,5 @@ pub use child::Child;
 pub use chip_runner::{ChipRunner, RunnerError};
 pub use hold::{News, Stage, news};
 pub use leaf::{Failure, Launch, Leaf, NoBell, ParentBell, Poll, PrepareError, Report, Runner, Task};
-pub use machine::{ChildSpec, Leave, Machine, Served};
+pub use machine::{ChildSpec, Leave, Machine, Memory, Served};
 pub use start::{publish_failed, publish_ready};
