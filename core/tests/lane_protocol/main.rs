@@ -2,6 +2,7 @@
 //! one misbehaving side can show.
 
 mod control;
+mod hostile;
 mod one_frame;
 mod poison;
 mod stop;
