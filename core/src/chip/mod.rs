@@ -5,6 +5,8 @@
 //! (C-6) and that one device executes one run at a time (L-12, L-14).
 
 mod contract;
+#[cfg(feature = "engine")]
+mod direct;
 mod error;
 #[cfg(feature = "engine")]
 mod ledger;
@@ -15,6 +17,8 @@ mod run_table;
 mod runtime;
 
 pub use contract::Contract;
+#[cfg(feature = "engine")]
+pub use direct::{DirectLane, DirectTicket, Submitted};
 pub use error::{ChipError, Reason};
 #[cfg(feature = "engine")]
 pub use ledger::DeviceLedger;

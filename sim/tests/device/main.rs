@@ -1,5 +1,6 @@
 //! The simulated device through its trait, in process.
 
+mod direct;
 mod faults;
 mod kernels;
 mod lifecycle;
