@@ -240,7 +240,8 @@ fn an_address_can_be_put_into_an_encoded_list() {
 
 #[test]
 fn each_field_of_a_config_is_refused_by_name() {
-    let refused = |change: fn(&mut CallConfig)| {
+    type Change = fn(&mut CallConfig);
+    let refused = |change: Change| {
         let mut config = CallConfig::ZERO;
         change(&mut config);
         config.validate().expect_err("illegal").to_string()
@@ -258,7 +259,7 @@ fn each_field_of_a_config_is_refused_by_name() {
     assert_eq!(refused(|c| c.ring_heap[2] = 1023), ring("ring_heap", 1023, "1024..=18446744073709551615"));
     assert_eq!(refused(|c| c.ring_dep_pool[2] = 3), ring("ring_dep_pool", 3, "4..=2147483647"));
     assert_eq!(refused(|c| c.output_prefix.fill(b'x')), "output_prefix has no NUL in its 1024 bytes");
-    let enables: [(&str, fn(&mut CallConfig)); 5] = [
+    let enables: [(&str, Change); 5] = [
         ("enable_chip_swimlane is 4", |c| c.enable_chip_swimlane = 4),
         ("enable_dump_args is 1", |c| c.enable_dump_args = 1),
         ("enable_pmu is 3", |c| c.enable_pmu = 3),

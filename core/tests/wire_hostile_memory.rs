@@ -95,7 +95,7 @@ fn scribble(shared: &Shared, honest: &[u64], random: &mut Random) {
         0x8000_0000,
         random.next(),
     ];
-    let word = if random.next() % 16 == 0 { random.pick(&lies) } else { was };
+    let word = if random.next().is_multiple_of(16) { random.pick(&lies) } else { was };
     shared.0[at].store(word, Relaxed);
 }
 

@@ -196,12 +196,15 @@ pub(crate) fn task_frame(input: &[u8]) {
     assert!(frame::detail_text(&frame.args[frame::DETAIL - frame::ARGS..]).len() <= frame::DETAIL_TEXT_BYTES);
 }
 
+/// Tensors and scalars into bytes, the length written.
+type Encode<E> = fn(&[E], &[u64], &mut [u8]) -> Result<usize, WireError>;
+
 /// What holds for an argument list of either protocol.
 fn list<'a, E: args::Element + PartialEq + std::fmt::Debug>(
     private: &'a ArgsSnapshot,
     capacity: usize,
     width: usize,
-    encode: fn(&[E], &[u64], &mut [u8]) -> Result<usize, WireError>,
+    encode: Encode<E>,
 ) -> Option<ArgsView<'a, E>> {
     let word = |at: usize| i32::from_le_bytes(private.blob()[at..at + 4].try_into().expect("4 bytes"));
     let (tensors, scalars) = (word(0), word(4));
