@@ -565,7 +565,7 @@ fn remote_frames() {
     assert_eq!(ChipPayload::decode(&chip_bytes[..len]), Ok(chip));
     let payload = &chip_bytes[..len];
     let twelve: Vec<u8> = (0..12).collect();
-    let copy = Copy { buffer, offset: 100, size: 12 };
+    let copy = CopyRange { buffer, offset: 100, size: 12 };
     let export = ExportResult {
         buffer,
         space: RemoteSpace::RemoteWindow,

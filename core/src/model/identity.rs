@@ -4,6 +4,18 @@
 //! schema 1 and the kind. Two processes that describe a callable alike name it alike; no number of a private table ever
 //! crosses between them.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::as_conversions,
+        clippy::arithmetic_side_effects,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
 use sha2::{Digest as _, Sha256};
 
 use super::ModelError;

@@ -124,7 +124,12 @@ impl ByteRange {
 /// A strided view of memory as it travels in protocol 2: 128 bytes, two cache lines.
 ///
 /// A value of this type is valid: rank, dtype, flags, strides, extent and buffer bounds have been judged, by the
-/// constructor or by the decoder that it came out of. Its bytes can be read (`IntoBytes`) but not made.
+/// constructor or by the decoder that it came out of. Its bytes can be read (`IntoBytes`) but not made:
+///
+/// ```compile_fail
+/// use zerocopy::FromBytes;
+/// let forged = laneway_core::wire::ChipTensor::read_from_bytes(&[0; 128]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, IntoBytes, Immutable, KnownLayout, TransparentWrapper)]
 #[repr(transparent)]
 pub struct ChipTensor(RawChipTensor);

@@ -3,6 +3,7 @@
 //! Decoders borrow from the payload and iterate; nothing is allocated, so a length that a peer sends can cost nothing
 //! but an error. Every decoder refuses bytes that are left over.
 
+mod bodies;
 mod config;
 mod control;
 mod field;
@@ -11,11 +12,12 @@ mod messages;
 pub(super) mod sidecar;
 pub(super) mod task;
 
-pub use config::RemoteConfig;
-pub use control::{
-    Alloc, AllocResult, CallableRef, ChipPayload, Copy, CopyTo, Export, ExportResult, Free, Import, ImportResult,
-    Inline, PrepareRegister, Registry, ReleaseImport, RemoteCommand, RemoteReply, RemoteRequest,
+pub use bodies::{
+    Alloc, AllocResult, CallableRef, ChipPayload, CopyRange, CopyTo, Export, ExportResult, Free, Import, ImportResult,
+    Inline, PrepareRegister, Registry, ReleaseImport,
 };
+pub use config::RemoteConfig;
+pub use control::{RemoteCommand, RemoteReply, RemoteRequest};
 pub use field::{AccessBits, RemoteBuffer, RemoteSpace};
 pub use header::{FrameHeader, FrameType, HEADER_BYTES, MAX_PAYLOAD_BYTES};
 pub use messages::{Completion, Control, ControlReply, Hello, Payload, Version};
