@@ -238,7 +238,7 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Whether there is something to do that the parent published: the look between announcing sleep and sleeping.
-    pub(super) fn has_work<W: Words>(&self, words: &W) -> bool {
+    pub fn has_work<W: Words>(&self, words: &W) -> bool {
         if self.leaving.is_some() || self.is_running() || shutdown_requested(Frame::BASE.state(words), words) {
             return true;
         }
