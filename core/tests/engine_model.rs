@@ -659,6 +659,15 @@ impl Sim {
             .collect();
         let idle_subs = (NEXT..NEXT + SUBS).filter(|endpoint| idle(*endpoint)).count();
         let mut largest = 0;
+        if !self.tidy {
+            // The engine may have put a larger group at the head that the reference still holds back.
+            let sub = |task: &engine_reference::Task| match &task.place {
+                Place::Sub(count) if task.state != State::Completed => *count,
+                _ => 0,
+            };
+            let ready_sub = ready.iter().any(|task| matches!(self.model.tasks[*task].place, Place::Sub(_)));
+            largest = if ready_sub { self.model.tasks.iter().map(sub).max().unwrap_or(0) } else { 0 };
+        }
         for task in ready {
             match &self.model.tasks[task].place {
                 Place::Next(targets) if targets.len() == 1 => {

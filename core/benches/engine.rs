@@ -1,0 +1,289 @@
+//! What a task costs the engine: submit, dispatch, completion, release, on endpoints that complete at once.
+//!
+//! `cargo bench -p laneway-core --bench engine` prints nanoseconds (best and median of several rounds of one process)
+//! and, where valgrind is installed, instructions: each case is run there with two sizes, and the difference divided,
+//! so that construction does not count. `-- --quick` takes one round and no valgrind.
+
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+
+use laneway_core::engine::{
+    Action, Config, Engine, Outcome, Range, RangeKind, RingSpec, Submission, Target, WorkerClass, WorkerSpec,
+};
+use laneway_core::ids::{EndpointIndex, RunId, WorkerId};
+use laneway_core::model::TaskArgs;
+use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype};
+
+const BUFFER: u64 = 1 << 30;
+const BUFFER_BYTES: u64 = 1 << 30;
+
+/// Tasks of one run in the cases that measure a single task.
+const RUN: u64 = 64;
+
+fn id(raw: usize) -> WorkerId {
+    WorkerId::new(raw as i32).expect("not negative")
+}
+
+fn engine_with(workers: usize, config: Config) -> Engine {
+    let spec = |index: usize| WorkerSpec {
+        class: WorkerClass::NextLevel(id(index)),
+        endpoint: EndpointIndex(index as u16),
+        staging: false,
+    };
+    let specs: Vec<_> = (0..workers).map(spec).collect();
+    let mut engine = Engine::new(&config, 2, &specs).expect("a valid config");
+    engine.add_range(Range { base: BUFFER, bytes: BUFFER_BYTES, kind: RangeKind::Buffer }).expect("free");
+    engine
+}
+
+fn engine() -> Engine {
+    engine_with(1, config())
+}
+
+fn config() -> Config {
+    let ring = RingSpec { base: 1 << 40, bytes: 1 << 30 };
+    Config { rings: [ring, RingSpec::default(), RingSpec::default(), RingSpec::default()], ..Config::default() }
+}
+
+fn slice(index: u64) -> ChipTensor {
+    ChipTensor::contiguous(BUFFER + index * 4096, 4096, Dtype::F32, &[1024], AddressSpace::Host).expect("valid")
+}
+
+/// A quarter each read, read, updated and overwritten.
+fn arguments(tensors: u64) -> TaskArgs {
+    let mut args = TaskArgs::new();
+    for index in 0..tensors {
+        match index % 4 {
+            0 | 1 => args.input(slice(index)),
+            2 => args.inout(slice(index)),
+            _ => args.output_existing(slice(index)),
+        };
+    }
+    args
+}
+
+fn submit(engine: &mut Engine, run: RunId, worker: usize, args: &TaskArgs) {
+    let digest = Digest([7; 32]);
+    let submission = Submission {
+        target: Target::NextLevel(id(worker)),
+        digest: &digest,
+        config: None,
+        members: &[args],
+        deadline: None,
+    };
+    engine.submit(run, &submission, &mut |_| {}).expect("room");
+}
+
+/// Hands everything out and completes it at once.
+fn pump(engine: &mut Engine) {
+    while let Some(action) = engine.next_action() {
+        let Action::Dispatch { ticket, .. } = action else { continue };
+        black_box(engine.payload(ticket));
+        engine.accepted(ticket);
+        engine.completed(ticket, Outcome::Success);
+    }
+    black_box(engine.take_signals());
+}
+
+fn finish(engine: &mut Engine, run: RunId) {
+    engine.close_submission(run).expect("open");
+    pump(engine);
+    assert!(engine.is_terminal(run));
+    engine.release(run).expect("known");
+}
+
+/// `tasks` one after the other, each ended before the next is submitted.
+fn singles(engine: &mut Engine, tasks: u64, worker: usize, args: &TaskArgs) {
+    for _ in 0..tasks / RUN {
+        let run = engine.begin_run().expect("a lease");
+        for _ in 0..RUN {
+            submit(engine, run, worker, args);
+            pump(engine);
+        }
+        finish(engine, run);
+    }
+}
+
+/// Chains of 1,000 updates of one tensor, submitted whole.
+fn chain(engine: &mut Engine, tasks: u64) {
+    let mut args = TaskArgs::new();
+    args.inout(slice(0));
+    for _ in 0..tasks / 1000 {
+        let run = engine.begin_run().expect("a lease");
+        for _ in 0..1000 {
+            submit(engine, run, 0, &args);
+        }
+        finish(engine, run);
+    }
+}
+
+/// 256 producers and one task that reads them all; counted per edge.
+fn fan_in(engine: &mut Engine, edges: u64) {
+    let mut reader = TaskArgs::new();
+    let writers: Vec<TaskArgs> = (0..256)
+        .map(|index| {
+            reader.input(slice(index));
+            let mut args = TaskArgs::new();
+            args.output_existing(slice(index));
+            args
+        })
+        .collect();
+    for _ in 0..edges / 256 {
+        let run = engine.begin_run().expect("a lease");
+        for args in &writers {
+            submit(engine, run, 0, args);
+        }
+        submit(engine, run, 0, &reader);
+        finish(engine, run);
+    }
+}
+
+/// Tasks in scopes of 16, through a window of 64 records, each with an output that the submit allocates.
+fn small_window(engine: &mut Engine, tasks: u64) {
+    let mut args = TaskArgs::new();
+    args.output(ChipTensor::contiguous(0, 4096, Dtype::F32, &[1024], AddressSpace::Host).expect("valid"));
+    let run = engine.begin_run().expect("a lease");
+    for _ in 0..tasks / 16 {
+        engine.scope_begin(run).expect("not too deep");
+        for _ in 0..16 {
+            submit(engine, run, 0, &args);
+        }
+        engine.scope_end(run).expect("open");
+        pump(engine);
+    }
+    finish(engine, run);
+}
+
+fn small_window_engine() -> Engine {
+    let rings = [RingSpec::default(), RingSpec { base: 1 << 40, bytes: 256 << 10 }];
+    let config = Config { task_window: 64, rings: [rings[0], rings[1], rings[0], rings[0]], ..Config::default() };
+    engine_with(1, config)
+}
+
+/// 64 × 64 tiles of one matrix of 4,096 × 4,096 f32, all written, then all read.
+fn tiles(engine: &mut Engine, tasks: u64, columns_only: bool) {
+    let tile = |index: u64| {
+        let (rows, columns, start) = if columns_only {
+            (4096, 1, index)
+        } else {
+            (64, 64, (index / 64) * 64 * 4096 + (index % 64) * 64)
+        };
+        let shape = [rows, columns];
+        ChipTensor::strided(BUFFER, 1 << 26, Dtype::F32, &shape, &[4096, 1], start, AddressSpace::Host).expect("valid")
+    };
+    for _ in 0..tasks / 8192 {
+        let run = engine.begin_run().expect("a lease");
+        for index in 0..4096 {
+            let mut args = TaskArgs::new();
+            args.output_existing(tile(index));
+            submit(engine, run, 0, &args);
+        }
+        for index in 0..4096 {
+            let mut args = TaskArgs::new();
+            args.input(tile(index));
+            submit(engine, run, 0, &args);
+        }
+        finish(engine, run);
+    }
+}
+
+fn tiles_engine() -> Engine {
+    engine_with(1, Config { task_window: 8192, ..config() })
+}
+
+struct Case {
+    name: &'static str,
+    /// Tasks (or edges) of a round.
+    tasks: u64,
+    build: fn() -> Engine,
+    run: fn(&mut Engine, u64),
+}
+
+const CASES: &[Case] = &[
+    Case { name: "no arguments", tasks: 256_000, build: engine, run: |e, n| singles(e, n, 0, &arguments(0)) },
+    Case { name: "1 tensor", tasks: 128_000, build: engine, run: |e, n| singles(e, n, 0, &arguments(1)) },
+    Case { name: "4 tensors", tasks: 128_000, build: engine, run: |e, n| singles(e, n, 0, &arguments(4)) },
+    Case { name: "16 tensors", tasks: 32_000, build: engine, run: |e, n| singles(e, n, 0, &arguments(16)) },
+    Case { name: "chain of 1,000", tasks: 128_000, build: engine, run: chain },
+    Case { name: "fan-in of 256, per edge", tasks: 128_000, build: engine, run: fan_in },
+    Case { name: "10^6 through a window of 64", tasks: 1_000_000, build: small_window_engine, run: small_window },
+    Case { name: "4,096 tiles written and read", tasks: 8192, build: tiles_engine, run: |e, n| tiles(e, n, false) },
+    Case { name: "4,096 columns written and read", tasks: 8192, build: tiles_engine, run: |e, n| tiles(e, n, true) },
+    Case {
+        name: "1 worker, 1 busy",
+        tasks: 128_000,
+        build: || engine_with(1, config()),
+        run: |e, n| singles(e, n, 0, &arguments(0)),
+    },
+    Case {
+        name: "16 workers, 1 busy",
+        tasks: 128_000,
+        build: || engine_with(16, config()),
+        run: |e, n| singles(e, n, 11, &arguments(0)),
+    },
+    Case {
+        name: "256 workers, 1 busy",
+        tasks: 128_000,
+        build: || engine_with(256, config()),
+        run: |e, n| singles(e, n, 200, &arguments(0)),
+    },
+    Case {
+        name: "4 tensors, after 10^6 tasks",
+        tasks: 128_000,
+        build: || {
+            let mut engine = engine();
+            singles(&mut engine, 1_000_000, 0, &arguments(4));
+            engine
+        },
+        run: |e, n| singles(e, n, 0, &arguments(4)),
+    },
+];
+
+/// Instructions per task, from two runs under valgrind that differ only in the number of tasks.
+fn instructions(case: &Case) -> Option<f64> {
+    let unit = if case.tasks < 10_000 { case.tasks } else { 16_000 };
+    let count = |tasks: u64| {
+        let program = std::env::current_exe().ok()?;
+        let output = Command::new("valgrind")
+            .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+            .arg(program)
+            .args(["--count", case.name, &tasks.to_string()])
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = text.lines().find(|line| line.contains("I refs:") || line.contains("I   refs:"))?;
+        line.rsplit(':').next()?.trim().replace(',', "").parse::<f64>().ok()
+    };
+    Some((count(2 * unit)? - count(unit)?) / unit as f64)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(position) = arguments.iter().position(|argument| argument == "--count") {
+        let case = CASES.iter().find(|case| case.name == arguments[position + 1]).expect("a case");
+        let tasks = arguments[position + 2].parse().expect("a number");
+        let mut engine = (case.build)();
+        (case.run)(&mut engine, tasks);
+        return;
+    }
+    let quick = arguments.iter().any(|argument| argument == "--quick" || argument == "--test");
+    let rounds = if quick { 1 } else { 11 };
+    println!("{:32} {:>12} {:>10} {:>10} {:>14}", "", "instructions", "best ns", "median ns", "tasks/s (best)");
+    for case in CASES {
+        let mut nanos: Vec<f64> = (0..rounds)
+            .map(|_| {
+                let mut engine = (case.build)();
+                let tasks = if quick { case.tasks.min(8192) } else { case.tasks };
+                let start = Instant::now();
+                (case.run)(&mut engine, tasks);
+                start.elapsed().as_nanos() as f64 / tasks as f64
+            })
+            .collect();
+        nanos.sort_by(f64::total_cmp);
+        let counted = if quick { None } else { instructions(case) };
+        let counted = counted.map_or_else(|| "-".to_owned(), |count| format!("{count:.0}"));
+        let (best, median) = (nanos[0], nanos[nanos.len() / 2]);
+        println!("{:32} {counted:>12} {best:>10.1} {median:>10.1} {:>14.0}", case.name, 1e9 / best);
+    }
+}
