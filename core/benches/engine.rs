@@ -164,11 +164,8 @@ fn small_window_engine() -> Engine {
 /// 64 × 64 tiles of one matrix of 4,096 × 4,096 f32, all written, then all read.
 fn tiles(engine: &mut Engine, tasks: u64, columns_only: bool) {
     let tile = |index: u64| {
-        let (rows, columns, start) = if columns_only {
-            (4096, 1, index)
-        } else {
-            (64, 64, (index / 64) * 64 * 4096 + (index % 64) * 64)
-        };
+        let (rows, columns, start) =
+            if columns_only { (4096, 1, index) } else { (64, 64, (index / 64) * 64 * 4096 + (index % 64) * 64) };
         let shape = [rows, columns];
         ChipTensor::strided(BUFFER, 1 << 26, Dtype::F32, &shape, &[4096, 1], start, AddressSpace::Host).expect("valid")
     };

@@ -247,6 +247,10 @@ impl Engine {
                 Some(live) if matches!(live.phase, RunPhase::Building | RunPhase::Prepared) => {}
                 _ => return,
             }
+            // Only this engine gives leases back or retires them, and both end the run: while it executes it owns its
+            // lease (E-3), and one look is enough.
+            let owned = self.live(slot).is_some_and(|live| self.leases.owns(&live.lease));
+            debug_assert!(owned, "a live run owns its lease");
             self.move_run(slot, RunEvent::Promote);
             self.activate_staged(slot);
             self.look_for_work();

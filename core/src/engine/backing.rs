@@ -53,12 +53,23 @@ pub(super) struct BackingTable {
     sorted: Vec<u32>,
     /// Per worker and run.
     devices: Vec<[Roots; 2]>,
+    /// From the first byte of any ring to the last.
+    rings_span: ByteRange,
+    /// The registered range that was asked for last.
+    recent: u32,
 }
 
 impl BackingTable {
     pub(super) fn new(config: &super::Config, workers: usize) -> Self {
         let vacant = RangeEntry { range: ByteRange::default(), kind: RangeKind::Buffer, roots: [Roots::EMPTY; 2] };
+        let used = config.rings.iter().filter(|ring| ring.bytes > 0);
+        let rings_span = ByteRange {
+            start: used.clone().map(|ring| ring.base).min().unwrap_or(0),
+            end: used.map(|ring| ring.base + ring.bytes).max().unwrap_or(0),
+        };
         Self {
+            rings_span,
+            recent: 0,
             rings: config.rings.map(|spec| Ring::new(spec, config.slabs)),
             ranges: alloc::vec![vacant; config.ranges as usize],
             free: (0..config.ranges).rev().collect(),
@@ -102,30 +113,39 @@ impl BackingTable {
     /// Forgets a registered range.
     pub(super) fn remove(&mut self, number: u32) {
         self.sorted.retain(|candidate| *candidate != number);
+        self.ranges[number as usize].range = ByteRange::default();
         self.free.push(number);
     }
 
-    /// Where the bytes of a host argument lie.
-    pub(super) fn host(&self, range: ByteRange) -> HostPlace {
-        for (index, ring) in self.rings.iter().enumerate() {
-            if ring.contains(range.start) {
-                return match ring.find(range) {
-                    Some(sequence) => {
-                        let slab = ring.slab(sequence);
-                        let backing = Backing::Slab { ring: index as u8, sequence };
-                        HostPlace::Slab { backing, ring: index, owner: slab.owner, run: slab.run }
-                    }
-                    None => HostPlace::DeadSlab { ring: index },
-                };
+    /// Where the bytes of a host argument lie, which are not none.
+    pub(super) fn host(&mut self, range: ByteRange) -> HostPlace {
+        if self.rings_span.start <= range.start
+            && range.start < self.rings_span.end
+            && let Some(place) = self.in_ring(range)
+        {
+            return place;
+        }
+        if !self.ranges.get(self.recent as usize).is_some_and(|recent| recent.range.contains(range)) {
+            let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
+            match self.sorted.get(place) {
+                Some(number) if self.ranges[*number as usize].range.contains(range) => self.recent = *number,
+                _ => return HostPlace::Unknown,
             }
         }
-        let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
-        match self.sorted.get(place) {
-            Some(number) if self.ranges[*number as usize].range.contains(range) => {
-                HostPlace::Range { backing: Backing::Range(*number), kind: self.ranges[*number as usize].kind }
+        HostPlace::Range { backing: Backing::Range(self.recent), kind: self.ranges[self.recent as usize].kind }
+    }
+
+    fn in_ring(&self, range: ByteRange) -> Option<HostPlace> {
+        let index = self.rings.iter().position(|ring| ring.contains(range.start))?;
+        let ring = &self.rings[index];
+        Some(match ring.find(range) {
+            Some(sequence) => {
+                let slab = ring.slab(sequence);
+                let backing = Backing::Slab { ring: index as u8, sequence };
+                HostPlace::Slab { backing, ring: index, owner: slab.owner, run: slab.run }
             }
-            _ => HostPlace::Unknown,
-        }
+            None => HostPlace::DeadSlab { ring: index },
+        })
     }
 
     /// Address of the first byte of a backing; 0 for device memory.

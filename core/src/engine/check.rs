@@ -2,14 +2,15 @@
 
 use alloc::string::String;
 
-use crate::ids::{PipelineSlot, WorkerId};
+use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::{TaskArgs, overlap};
-use crate::wire::{AddressSpace, ChipTensor, TensorTag};
+use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
-use super::backing::HostPlace;
+use super::backing::{Backing, HostPlace};
 use super::ring::Ring;
+use super::slot::Kind;
 use super::submit::{Needs, Submission, Target};
-use super::worker::Life;
+use super::worker::{Life, WorkerIndex};
 use super::{Argument, Engine, EngineError, RangeKind, WorkerClass};
 
 /// Up to this many comparisons each pair of arguments is compared; beyond it they are sorted first.
@@ -18,33 +19,37 @@ const FEW_PAIRS: usize = 256;
 /// Most tensors in a list; the builder refuses more.
 const MAX_TENSORS: usize = crate::wire::args::MAX_TENSORS;
 
+/// Where a submission goes, looked up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    /// A task that is no group.
+    One(Kind),
+    /// A group; its members' workers are looked up when its table is filled.
+    Group,
+}
+
 impl Engine {
     /// The target exists, is alive, and there is one argument list for each of its workers.
-    pub(super) fn check_target(&self, submission: &Submission<'_>) -> Result<(), EngineError> {
+    pub(super) fn check_target(&self, submission: &Submission<'_>) -> Result<Destination, EngineError> {
         let members = submission.members.len();
         if members == 0 {
             return Err(EngineError::NoMembers);
         }
         match submission.target {
-            Target::NextLevel(worker) => {
-                if members != 1 {
-                    return Err(EngineError::MemberCount { targets: 1, members });
-                }
-                self.check_worker(worker)
-            }
+            Target::NextLevel(_) | Target::Sub if members != 1 => Err(EngineError::MemberCount { targets: 1, members }),
+            Target::NextLevel(worker) => Ok(Destination::One(Kind::NextLevel(self.live_worker(worker)?))),
             Target::NextLevelGroup(targets) => {
                 if targets.len() != members {
                     return Err(EngineError::MemberCount { targets: targets.len(), members });
                 }
                 for (second, worker) in targets.iter().enumerate() {
-                    self.check_worker(*worker)?;
+                    self.live_worker(*worker)?;
                     if let Some(first) = targets[..second].iter().position(|other| other == worker) {
                         return Err(EngineError::DuplicateTarget { worker: *worker, first, second });
                     }
                 }
-                Ok(())
+                Ok(Destination::Group)
             }
-            Target::Sub if members != 1 => Err(EngineError::MemberCount { targets: 1, members }),
             Target::Sub | Target::SubGroup => {
                 if members > self.workers.sub_pool {
                     return Err(EngineError::SubGroupTooLarge { members, pool: self.workers.sub_pool });
@@ -52,15 +57,15 @@ impl Engine {
                 if members > self.workers.live_subs {
                     return Err(self.sub_dead(members));
                 }
-                Ok(())
+                Ok(if submission.target == Target::Sub { Destination::One(Kind::Sub) } else { Destination::Group })
             }
         }
     }
 
-    fn check_worker(&self, worker: WorkerId) -> Result<(), EngineError> {
+    fn live_worker(&self, worker: WorkerId) -> Result<WorkerIndex, EngineError> {
         let Some(index) = self.workers.next_level(worker) else { return Err(EngineError::UnknownWorker { worker }) };
         match self.workers[index].life {
-            Life::Alive => Ok(()),
+            Life::Alive => Ok(index),
             Life::Dead(text) => Err(EngineError::TargetDead { worker, reason: String::from(self.texts.get(text)) }),
         }
     }
@@ -77,9 +82,9 @@ impl Engine {
         }
     }
 
-    /// Every argument may be handed to the children, and no two of one task get in each other's way. Says what the
-    /// task needs of the pools.
-    pub(super) fn check_arguments(&self, run: PipelineSlot, submission: &Submission<'_>) -> Result<Needs, EngineError> {
+    /// No two arguments of one task get in each other's way, and all can be reached by its worker. Says what the task
+    /// needs of the pools. Where host arguments lie is looked up once, when their producers are.
+    pub(super) fn check_arguments(&self, submission: &Submission<'_>) -> Result<Needs, EngineError> {
         let mut needs = Needs::default();
         let sub = matches!(submission.target, Target::Sub | Target::SubGroup);
         for (member, args) in submission.members.iter().enumerate() {
@@ -88,19 +93,16 @@ impl Engine {
             if tensors.is_empty() {
                 continue;
             }
+            needs.tensors += tensors.len();
             let mut written = 0;
             for (index, (tensor, tag)) in tensors.iter().zip(args.tags()).enumerate() {
-                let argument = Argument { member, tensor: index };
                 needs.entries += u32::from(self.is_recorded(*tag));
                 written += usize::from(writes(*tag));
+                let argument = Argument { member, tensor: index };
                 if tensor.addr() == 0 {
                     needs.block = needs.block.saturating_add(output_bytes(tensor, *tag, argument)?);
-                } else if tensor.address_space() == AddressSpace::Device {
-                    if sub {
-                        return Err(EngineError::DeviceOnSub { argument });
-                    }
-                } else {
-                    self.check_host(run, args, *tag, argument)?;
+                } else if sub && tensor.address_space() == AddressSpace::Device {
+                    return Err(EngineError::DeviceOnSub { argument });
                 }
             }
             if written > 0 && tensors.len() > 1 {
@@ -115,30 +117,25 @@ impl Engine {
         writes(tag) || (self.strict_war && tag == TensorTag::Input)
     }
 
-    /// Whether children can reach a host argument (E-38), and whether its slab is this run's and alive.
-    fn check_host(
-        &self,
+    /// Where a host argument lies: somewhere that children can reach (E-38), and if in a slab, in a live one of `run`.
+    pub(super) fn host_place(
+        &mut self,
         run: PipelineSlot,
-        args: &TaskArgs,
+        range: ByteRange,
         tag: TensorTag,
         argument: Argument,
-    ) -> Result<(), EngineError> {
-        let range = args.ranges()[argument.tensor];
-        if range.is_empty() {
-            return Ok(());
-        }
+    ) -> Result<(Backing, Option<TaskSlot>), EngineError> {
         let address = range.start;
-        let dead = |ring| {
-            let run = self.live(run).map_or(crate::ids::RunId::FIRST, |live| live.id);
-            Err(EngineError::DeadSlab { argument, address, ring, run })
-        };
         match self.backings.host(range) {
-            HostPlace::Slab { run: owner, .. } if owner == run => Ok(()),
-            HostPlace::Slab { ring, .. } | HostPlace::DeadSlab { ring } => dead(ring),
+            HostPlace::Slab { backing, owner, run: of, .. } if of == run => Ok((backing, Some(owner))),
+            HostPlace::Slab { ring, .. } | HostPlace::DeadSlab { ring } => {
+                let run = self.live(run).map_or(RunId::FIRST, |live| live.id);
+                Err(EngineError::DeadSlab { argument, address, ring, run })
+            }
             HostPlace::Range { kind: RangeKind::Snapshot, .. } if tag != TensorTag::Input => {
                 Err(EngineError::SnapshotWrite { argument, address })
             }
-            HostPlace::Range { .. } => Ok(()),
+            HostPlace::Range { backing, .. } => Ok((backing, None)),
             HostPlace::Unknown => Err(EngineError::NotShared { argument, address, bytes: range.len() }),
         }
     }
@@ -168,16 +165,18 @@ fn check_aliases(member: usize, args: &TaskArgs, written: usize) -> Result<(), E
         (writes(tags[a]) || writes(tags[b]))
             && tensors[a].addr() != 0
             && tensors[b].addr() != 0
-            && ranges[a].overlaps(ranges[b])
             && overlap::overlaps(&tensors[a], &tensors[b])
     };
     let refuse = |a: usize, b: usize| {
         Err(EngineError::Aliased { first: Argument { member, tensor: a.min(b) }, second: a.max(b) })
     };
     if tensors.len() * written <= FEW_PAIRS {
-        for second in 1..tensors.len() {
-            if let Some(first) = (0..second).find(|first| clash(*first, second)) {
-                return refuse(first, second);
+        for (second, range) in ranges.iter().enumerate() {
+            let meets = |other: &ByteRange| range.start < other.end && other.start < range.end;
+            for (first, other) in ranges[..second].iter().enumerate() {
+                if meets(other) && clash(first, second) {
+                    return refuse(first, second);
+                }
             }
         }
         return Ok(());

@@ -19,20 +19,7 @@ impl Engine {
 
     /// The dispatch was launched: one acceptance of its run is settled, once per member (E-8, L-18).
     pub fn accepted(&mut self, ticket: Ticket) -> Report {
-        if !self.is_current(ticket) {
-            return Report::Late;
-        }
-        let slot = &mut self.slots[ticket.slot];
-        let accepted = match slot.kind {
-            Kind::Group { first, .. } => &mut self.members.members[first as usize + ticket.member.index()].accepted,
-            _ => &mut slot.accepted,
-        };
-        if core::mem::replace(accepted, true) {
-            return Report::Late;
-        }
-        let run = slot.run;
-        self.settle_acceptances(run, 1);
-        Report::Counted
+        if self.is_current(ticket) && self.accept(ticket) { Report::Counted } else { Report::Late }
     }
 
     /// A dispatch ended. Frees its lane, and ends the task when it was the last member (E-24). Process this before
@@ -41,12 +28,26 @@ impl Engine {
         if !self.is_current(ticket) {
             return Report::Late;
         }
-        self.accepted(ticket);
-        let Some(worker) = self.target_of(ticket) else { return Report::Late };
-        self.free_lane(worker, ticket);
+        self.accept(ticket);
+        self.free_lane(self.target_of(ticket), ticket);
         self.end_member(ticket, outcome);
         self.signals.task_ended = true;
         Report::Counted
+    }
+
+    /// Counts the acceptance of a current dispatch; `false` if it has been counted before.
+    fn accept(&mut self, ticket: Ticket) -> bool {
+        let slot = &mut self.slots[ticket.slot];
+        let accepted = match slot.kind {
+            Kind::Group { first, .. } => &mut self.members.members[first as usize + ticket.member.index()].accepted,
+            _ => &mut slot.accepted,
+        };
+        if core::mem::replace(accepted, true) {
+            return false;
+        }
+        let run = slot.run;
+        self.settle_acceptances(run, 1);
+        true
     }
 
     /// Whether the dispatch is with its endpoint.
@@ -65,52 +66,62 @@ impl Engine {
     }
 
     /// The worker that holds a current dispatch.
-    pub(super) fn target_of(&self, ticket: Ticket) -> Option<WorkerIndex> {
+    fn target_of(&self, ticket: Ticket) -> WorkerIndex {
         let slot = &self.slots[ticket.slot];
         match slot.kind {
-            Kind::NextLevel(worker) => Some(worker),
-            Kind::Group { first, .. } => Some(self.members.members[first as usize + ticket.member.index()].target),
-            Kind::Sub => Some(slot.runner),
-            Kind::Slab => None,
+            Kind::NextLevel(worker) => worker,
+            Kind::Group { first, .. } => self.members.members[first as usize + ticket.member.index()].target,
+            Kind::Sub | Kind::Slab => slot.runner,
         }
     }
 
-    /// Counts the end of a member; `slot` ends with its last one. The first failure decides.
-    pub(super) fn end_member(&mut self, ticket: Ticket, outcome: Outcome<'_>) {
-        let slot = &mut self.slots[ticket.slot];
-        let run = slot.run;
-        if slot.error.is_none() {
-            slot.error = match outcome {
-                Outcome::Success => None,
-                Outcome::TaskFailure(message) | Outcome::EndpointFailure(message) => Some(self.texts.store(message)),
-                Outcome::Skipped => {
-                    let failure = self.live[run.index()].as_ref().and_then(|live| live.failure);
-                    Some(match failure {
-                        Some(failure) => self.texts.hold(failure.text),
-                        None => self.texts.store("never ran"),
-                    })
-                }
-            };
+    /// Counts the end of a member; the task ends with its last one. The first failure decides.
+    fn end_member(&mut self, ticket: Ticket, outcome: Outcome<'_>) {
+        if outcome != Outcome::Success {
+            self.note_failure(ticket.slot, outcome);
         }
+        let slot = &mut self.slots[ticket.slot];
         slot.ended += 1;
-        let last = slot.ended == slot.members;
         if let Kind::Group { first, .. } = slot.kind {
             self.members.members[first as usize + ticket.member.index()].state = MemberState::Ended;
-            if !last {
+            if slot.ended < slot.members {
                 return;
             }
             self.move_group(ticket.slot, GroupEvent::LastMember);
         }
-        let failure = self.slots[ticket.slot].error;
-        self.move_task(ticket.slot, if failure.is_some() { TaskEvent::Fail } else { TaskEvent::Succeed });
-        if let Some(text) = failure {
-            self.texts.hold(text);
-            self.fail_run(run, FailureKind::Task, text);
+        let slot = &self.slots[ticket.slot];
+        let (run, failure) = (slot.run, slot.error);
+        match failure {
+            None => self.move_task(ticket.slot, TaskEvent::Succeed),
+            Some(text) => {
+                self.move_task(ticket.slot, TaskEvent::Fail);
+                self.texts.hold(text);
+                self.fail_run(run, FailureKind::Task, text);
+            }
         }
         self.slots.mark_finished(ticket.slot);
         self.end_tasks(ticket.slot);
         self.consume_unreferenced();
         self.settle_run(run);
+    }
+
+    #[cold]
+    fn note_failure(&mut self, slot: TaskSlot, outcome: Outcome<'_>) {
+        let record = &mut self.slots[slot];
+        if record.error.is_some() {
+            return;
+        }
+        record.error = match outcome {
+            Outcome::Success => None,
+            Outcome::TaskFailure(message) | Outcome::EndpointFailure(message) => Some(self.texts.store(message)),
+            Outcome::Skipped => {
+                let failure = self.live[record.run.index()].as_ref().and_then(|live| live.failure);
+                Some(match failure {
+                    Some(failure) => self.texts.hold(failure.text),
+                    None => self.texts.store("never ran"),
+                })
+            }
+        };
     }
 
     /// Moves a task along its machine. An event that the machine refuses would be a fault of this crate.
@@ -201,8 +212,20 @@ impl Engine {
 
     /// An ended task without unended producers lets go of its consumers, its producers and itself.
     fn settle_task(&mut self, slot: TaskSlot, work: &mut u32) {
+        let consumers = core::mem::replace(&mut self.slots[slot].consumers, NIL);
+        if consumers != NIL {
+            self.release_consumers(consumers, work);
+        }
+        if self.slots[slot].producers != NIL {
+            self.release_producers(slot, false);
+        }
+        self.drop_reference(slot);
+    }
+
+    /// The producer of these edges has ended: its consumers no longer wait for it.
+    fn release_consumers(&mut self, consumers: u32, work: &mut u32) {
         // Consumers were pushed in front of each other; they become ready in the order of their submission.
-        let mut at = self.edges.reverse(core::mem::replace(&mut self.slots[slot].consumers, NIL));
+        let mut at = self.edges.reverse(consumers);
         while at != NIL {
             let edge = self.edges.end_producer(at);
             at = edge.next_consumer;
@@ -226,8 +249,6 @@ impl Engine {
                 _ => {}
             }
         }
-        self.release_producers(slot, false);
-        self.drop_reference(slot);
     }
 
     /// Gives back the references that `slot` holds on its producers: all of them when it is `consumed`, else those
@@ -274,8 +295,10 @@ impl Engine {
             let slot = TaskSlot(self.unreferenced);
             self.unreferenced = core::mem::replace(&mut self.slots[slot].queue_next, NIL);
             self.move_task(slot, TaskEvent::Consume);
-            self.release_producers(slot, true);
-            self.free_memory(slot);
+            if self.slots[slot].holds_memory() {
+                self.release_producers(slot, true);
+                self.free_memory(slot);
+            }
             let run = self.slots[slot].run;
             if let Some(live) = self.live[run.index()].as_mut() {
                 live.alive -= 1;

@@ -1,18 +1,19 @@
 //! From tags to edges: who must come before a task, and what later tasks must know of it (E-14 to E-19, E-27).
 
-use crate::ids::{GroupIndex, PipelineSlot, TaskSlot};
+use crate::ids::{GroupIndex, TaskSlot};
 use crate::model::Footprint;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
-use super::backing::{Backing, HostPlace};
+use super::backing::Backing;
 use super::check::writes;
 use super::edge::EdgeKind;
-use super::map::{Access, Search};
+use super::map::{Access, Roots};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
 use super::submit::{Allocated, Submission};
 use super::window::Window;
-use super::{Engine, EngineError, Resource};
+use super::worker::WorkerIndex;
+use super::{Argument, Engine, EngineError, Resource};
 
 impl Engine {
     /// Finds the producers of every argument and connects them, and makes the entries of the written ones; none is in
@@ -26,9 +27,9 @@ impl Engine {
     ) -> Result<(), EngineError> {
         for (member, args) in submission.members.iter().enumerate() {
             let tensors = args.tensors().iter().zip(args.tags()).zip(args.ranges());
-            for ((tensor, tag), range) in tensors {
+            for (index, ((tensor, tag), range)) in tensors.enumerate() {
                 if tensor.addr() != 0 && !range.is_empty() {
-                    self.wire_tensor(slot, member, tensor, *tag, *range, poison)?;
+                    self.wire_tensor(slot, Argument { member, tensor: index }, tensor, *tag, *range, poison)?;
                 }
             }
         }
@@ -38,34 +39,42 @@ impl Engine {
     fn wire_tensor(
         &mut self,
         slot: TaskSlot,
-        member: usize,
+        argument: Argument,
         tensor: &ChipTensor,
         tag: TensorTag,
         range: ByteRange,
         poison: &mut u32,
     ) -> Result<(), EngineError> {
-        let Some((backing, owner)) = self.backing_of(slot, member, tensor, range) else { return Ok(()) };
-        if let Some(owner) = owner {
-            // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
-            self.connect(owner, slot, EdgeKind::LIFETIME)?;
-        }
+        let run = self.slots[slot].run;
+        let backing = match tensor.address_space() {
+            AddressSpace::Host => {
+                let (backing, owner) = self.host_place(run, range, tag, argument)?;
+                if let Some(owner) = owner {
+                    // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
+                    self.connect(owner, slot, EdgeKind::LIFETIME)?;
+                }
+                backing
+            }
+            AddressSpace::Device => Backing::Device(self.device_of(slot, argument.member)),
+        };
         if tag == TensorTag::NoDep {
             return Ok(());
         }
-        let run = self.slots[slot].run;
-        let window = Window::of(tensor, range, self.backings.base(backing));
-        let shape = Footprint::of(tensor);
+        let (window, shape) = if tensor.is_contiguous() {
+            (Window::contiguous(range), None)
+        } else {
+            (Window::of(tensor, range, self.backings.base(backing)), Some(Footprint::of(tensor)))
+        };
         let roots = *self.backings.roots(backing, run);
-        match tag {
-            TensorTag::Input | TensorTag::InOut => {
-                self.wire_after(slot, Search::new(roots.writers, window), &shape, Some(poison))?;
-            }
-            // Order only; what the earlier writer wrote is not read.
-            _ if self.strict_war => self.wire_after(slot, Search::new(roots.writers, window), &shape, None)?,
-            _ => {}
+        let reads = matches!(tag, TensorTag::Input | TensorTag::InOut);
+        if roots.writers != NIL && (reads || self.strict_war) {
+            // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
+            let found = self.map.overlapping(roots.writers, &window, shape.as_ref());
+            self.wire_after(slot, found, reads.then_some(poison))?;
         }
-        if self.strict_war && writes(tag) {
-            self.wire_after(slot, Search::new(roots.readers, window), &shape, None)?;
+        if roots.readers != NIL && writes(tag) {
+            let found = self.map.overlapping(roots.readers, &window, shape.as_ref());
+            self.wire_after(slot, found, None)?;
         }
         if self.is_recorded(tag) {
             let access = if writes(tag) { Access::Write } else { Access::Read };
@@ -76,40 +85,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The memory that an argument lies in, and the task that owns it if it is a slab.
-    fn backing_of(
-        &self,
-        slot: TaskSlot,
-        member: usize,
-        tensor: &ChipTensor,
-        range: ByteRange,
-    ) -> Option<(Backing, Option<TaskSlot>)> {
-        if tensor.address_space() == AddressSpace::Device {
-            let worker = match self.slots[slot].kind {
-                Kind::NextLevel(worker) => worker,
-                Kind::Group { first, sub: false } => self.members.members[first as usize + member].target,
-                _ => return None,
-            };
-            return Some((Backing::Device(worker), None));
-        }
-        match self.backings.host(range) {
-            HostPlace::Slab { backing, owner, .. } => Some((backing, Some(owner))),
-            HostPlace::Range { backing, .. } => Some((backing, None)),
+    /// The worker whose device memory an argument of this member names.
+    fn device_of(&self, slot: TaskSlot, member: usize) -> WorkerIndex {
+        match self.slots[slot].kind {
+            Kind::NextLevel(worker) => worker,
+            Kind::Group { first, .. } => self.members.members[first as usize + member].target,
             // Refused by the check of the arguments.
-            HostPlace::DeadSlab { .. } | HostPlace::Unknown => None,
+            Kind::Sub | Kind::Slab => WorkerIndex(0),
         }
     }
 
-    /// Connects `slot` to every task that the search finds: as a reader of what it writes if `poison` is given, else
+    /// Connects `slot` to the task of every entry of a chain: as a reader of what it writes if `poison` is given, else
     /// only in time.
-    fn wire_after(
-        &mut self,
-        slot: TaskSlot,
-        mut search: Search,
-        shape: &Footprint,
-        mut poison: Option<&mut u32>,
-    ) -> Result<(), EngineError> {
-        while let Some(entry) = search.next(&self.map, shape) {
+    fn wire_after(&mut self, slot: TaskSlot, mut entry: u32, mut poison: Option<&mut u32>) -> Result<(), EngineError> {
+        while entry != NIL {
             let producer = self.map.slot(entry);
             let reads = poison.is_some() && !self.map.is_overwritten(entry);
             self.connect(producer, slot, if reads { EdgeKind::DATA } else { EdgeKind::ORDER })?;
@@ -120,6 +109,7 @@ impl Engine {
             {
                 **poison = producer.0;
             }
+            entry = self.map.chained(entry);
         }
         Ok(())
     }
@@ -186,7 +176,7 @@ impl Engine {
                     if !range.is_empty() {
                         let window = Window::of(&tensor, range, base);
                         let first = self.slots[slot].entries;
-                        let shape = Footprint::of(&tensor);
+                        let shape = (!tensor.is_contiguous()).then(|| Footprint::of(&tensor));
                         self.slots[slot].entries =
                             self.map.create(slot, Access::Write, backing, window, shape, false, first);
                     }
@@ -209,43 +199,55 @@ impl Engine {
         let mut entry = self.slots[slot].entries;
         while entry != NIL {
             let (backing, access) = self.map.place(entry);
-            if access == Access::Write {
-                self.replace_covered(entry, backing, run);
+            let mut roots = *self.backings.roots(backing, run);
+            if access == Access::Read || !self.replace_covered(&mut roots, entry) {
+                self.map.link(&mut roots, entry);
             }
-            self.map.link(self.backings.roots(backing, run), entry);
+            *self.backings.roots(backing, run) = roots;
             entry = self.map.next(entry);
         }
     }
 
-    fn replace_covered(&mut self, entry: u32, backing: Backing, run: PipelineSlot) {
-        let roots = *self.backings.roots(backing, run);
-        let (window, shape) = self.map.view(entry);
+    /// Unlinks what `entry` replaces; `true` if it has been linked in the place of one that touches the same bytes.
+    fn replace_covered(&mut self, roots: &mut Roots, entry: u32) -> bool {
         // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
         let waited = self.strict_war || self.map.is_update(entry);
-        let mut covered = NIL;
-        let mut search = Search::new(roots.writers, window);
-        while let Some(other) = search.next(&self.map, &shape) {
-            if !self.map.covers(entry, other) {
-                continue;
+        let (window, shape) = self.map.view(entry);
+        let (mut covered, mut twin) = (NIL, NIL);
+        let mut other = self.map.overlapping(roots.writers, &window, shape.as_ref());
+        while other != NIL {
+            let next = self.map.chained(other);
+            if self.map.covers(entry, other) {
+                let owner = self.map.slot(other);
+                if !waited && self.is_unended(owner) {
+                    if self.slots[owner].state == TaskState::Failed {
+                        self.map.mark_overwritten(other);
+                    }
+                } else if twin == NIL && self.map.same(entry, other) {
+                    twin = other;
+                } else {
+                    covered = self.map.chain(other, covered);
+                }
             }
-            let owner = self.map.slot(other);
-            if waited || !self.is_unended(owner) {
-                covered = self.map.chain(other, covered);
-            } else if self.slots[owner].state == TaskState::Failed {
-                self.map.mark_overwritten(other);
-            }
+            other = next;
         }
-        let mut search = Search::new(roots.readers, window);
-        while let Some(other) = search.next(&self.map, &shape) {
+        let mut other = self.map.overlapping(roots.readers, &window, shape.as_ref());
+        while other != NIL {
+            let next = self.map.chained(other);
             if self.map.covers(entry, other) {
                 covered = self.map.chain(other, covered);
             }
+            other = next;
         }
         while covered != NIL {
             let next = self.map.chained(covered);
-            self.map.unlink(self.backings.roots(backing, run), covered);
+            self.map.unlink(roots, covered);
             covered = next;
         }
+        if twin != NIL {
+            self.map.supersede(roots, twin, entry);
+        }
+        twin != NIL
     }
 
     /// Takes a task's entries out of their trees and frees them (E-17, E-23).
@@ -253,8 +255,11 @@ impl Engine {
         let run = self.slots[slot].run;
         let mut entry = core::mem::replace(&mut self.slots[slot].entries, NIL);
         while entry != NIL {
-            let (backing, _) = self.map.place(entry);
-            entry = self.map.free(self.backings.roots(backing, run), entry);
+            if self.map.is_linked(entry) {
+                let (backing, _) = self.map.place(entry);
+                self.map.unlink(self.backings.roots(backing, run), entry);
+            }
+            entry = self.map.free(entry);
         }
     }
 }

@@ -9,6 +9,9 @@ const STEPS: u32 = 16;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 const LEVELS: usize = (32 - STEP_BITS + 1) as usize;
 
+/// Extents below this size are kept as they are when they are freed, for the next request of their size.
+const KEPT_SIZES: usize = 64;
+
 /// What the first unit of an extent says about it.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
@@ -31,6 +34,8 @@ pub(super) struct Extents {
     steps: [u32; LEVELS],
     /// Which levels have one.
     levels: u32,
+    /// Freed and not yet merged with their neighbours, by size, linked by `next_free`.
+    kept: [u32; KEPT_SIZES],
     used: u32,
 }
 
@@ -56,6 +61,7 @@ impl Extents {
             heads: [[NIL; STEPS as usize]; LEVELS],
             steps: [0; LEVELS],
             levels: 0,
+            kept: [NIL; KEPT_SIZES],
             used: 0,
         };
         if units > 0 {
@@ -75,6 +81,32 @@ impl Extents {
 
     /// The first of `size` ≥ 1 units in a row; `None` if no free extent of a fitting class is that long.
     pub(super) fn take(&mut self, size: u32) -> Option<u32> {
+        let kept = self.kept.get(size as usize).copied().unwrap_or(NIL);
+        let at = if kept != NIL {
+            self.kept[size as usize] = self.units[kept as usize].next_free;
+            kept
+        } else {
+            self.carve(size).or_else(|| {
+                self.merge_kept();
+                self.carve(size)
+            })?
+        };
+        self.used += size;
+        Some(at)
+    }
+
+    /// Gives back the extent that starts at `at`.
+    pub(super) fn free(&mut self, at: u32) {
+        let unit = &mut self.units[at as usize];
+        self.used -= unit.size;
+        match self.kept.get_mut(unit.size as usize) {
+            Some(kept) => unit.next_free = core::mem::replace(kept, at),
+            None => self.merge(at),
+        }
+    }
+
+    /// Cuts an extent out of a free one that is at least as long.
+    fn carve(&mut self, size: u32) -> Option<u32> {
         let at = self.search(rounded_up(size)).or_else(|| {
             // An extent of the size's own class may fit too; one look keeps a request that fits an empty pool.
             let (level, step) = class(size);
@@ -91,14 +123,24 @@ impl Extents {
             self.set_before(next + rest, next);
             self.link(next);
         }
-        self.used += size;
         Some(at)
     }
 
-    /// Gives back the extent that starts at `at`.
-    pub(super) fn free(&mut self, mut at: u32) {
+    /// Merges everything that was kept.
+    #[cold]
+    fn merge_kept(&mut self) {
+        for size in 0..KEPT_SIZES {
+            while self.kept[size] != NIL {
+                let at = self.kept[size];
+                self.kept[size] = self.units[at as usize].next_free;
+                self.merge(at);
+            }
+        }
+    }
+
+    /// Joins an extent with the free ones on both sides.
+    fn merge(&mut self, mut at: u32) {
         let mut size = self.units[at as usize].size;
-        self.used -= size;
         let next = at + size;
         if self.units.get(next as usize).is_some_and(|unit| unit.free) {
             self.unlink(next);
@@ -181,9 +223,8 @@ mod tests {
     fn a_request_that_fits_an_empty_pool_succeeds_on_an_empty_pool() {
         for units in [1, 2, 15, 16, 17, 31, 33, 100, 1000, 4097] {
             let mut extents = Extents::new(units);
-            for size in 1..=units {
+            for size in (1..=units).chain((1..units).rev()) {
                 let at = extents.take(size).unwrap_or_else(|| panic!("{size} of {units}"));
-                assert_eq!(at, 0);
                 assert_eq!(extents.used(), size);
                 extents.free(at);
                 assert_eq!(extents.used(), 0);

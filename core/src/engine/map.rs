@@ -76,63 +76,23 @@ struct Node {
     backing: Backing,
 }
 
+impl Node {
+    /// No node of the subtree touches the part of a row that the view touches.
+    fn misses_rows(&self, window: &Window) -> bool {
+        self.pitch != MIXED
+            && self.pitch == window.pitch
+            && !windows_meet(self.pitch, (self.low, self.high - self.low), (window.low, window.width))
+    }
+}
+
 /// The entries of one engine.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
     nodes: Vec<Node>,
-    /// The exact shape of each entry, looked at only when ranges and windows meet.
-    shapes: Vec<Footprint>,
+    /// The exact shape of each entry, looked at only where windows do not decide.
+    shapes: Vec<Option<Footprint>>,
     free: u32,
     used: u32,
-}
-
-/// A walk over the entries of a tree that may share a byte with a view.
-pub(super) struct Search {
-    stack: [u32; DEPTH],
-    depth: usize,
-    window: Window,
-}
-
-impl Search {
-    pub(super) fn new(root: u32, window: Window) -> Self {
-        let mut search = Self { stack: [NIL; DEPTH], depth: 0, window };
-        search.push(root);
-        search
-    }
-
-    fn push(&mut self, node: u32) {
-        if node != NIL {
-            self.stack[self.depth] = node;
-            self.depth += 1;
-        }
-    }
-
-    /// The next entry whose bytes may overlap the view's (E-16).
-    pub(super) fn next(&mut self, map: &Map, shape: &Footprint) -> Option<u32> {
-        while self.depth > 0 {
-            self.depth -= 1;
-            let index = self.stack[self.depth];
-            let node = &map.nodes[index as usize];
-            if node.reach <= self.window.range.start || self.misses_rows_of(node) {
-                continue;
-            }
-            self.push(node.left);
-            if node.window.range.start < self.window.range.end {
-                self.push(node.right);
-                if node.window.may_overlap(&self.window) && map.shapes[index as usize].overlaps(shape) {
-                    return Some(index);
-                }
-            }
-        }
-        None
-    }
-
-    /// No node of the subtree touches the part of a row that the view touches.
-    fn misses_rows_of(&self, node: &Node) -> bool {
-        node.pitch != MIXED
-            && node.pitch == self.window.pitch
-            && !windows_meet(node.pitch, (node.low, node.high - node.low), (self.window.low, self.window.width))
-    }
 }
 
 impl Map {
@@ -189,6 +149,59 @@ impl Map {
         self.nodes[index as usize].overwritten = true;
     }
 
+    /// The entries of a tree whose bytes may overlap a view's (E-16), as a chain; `shape` is the view's, if it is not
+    /// contiguous. [`NIL`] if there is none.
+    pub(super) fn overlapping(&mut self, root: u32, window: &Window, shape: Option<&Footprint>) -> u32 {
+        match self.nodes.get(root as usize) {
+            None => NIL,
+            Some(node) if node.height == 1 => {
+                if self.meets(root, window, shape) {
+                    self.chain(root, NIL)
+                } else {
+                    NIL
+                }
+            }
+            Some(_) => self.overlapping_below(root, window, shape),
+        }
+    }
+
+    fn overlapping_below(&mut self, root: u32, window: &Window, shape: Option<&Footprint>) -> u32 {
+        let mut found = NIL;
+        let mut stack = [NIL; DEPTH];
+        let mut depth = 0;
+        let mut at = root;
+        loop {
+            // Down the left as long as something there reaches the view, nothing of `at` itself being looked at yet.
+            while let Some(node) = self.nodes.get(at as usize) {
+                if node.reach <= window.range.start || node.misses_rows(window) {
+                    break;
+                }
+                stack[depth] = at;
+                depth += 1;
+                at = node.left;
+            }
+            if depth == 0 {
+                return found;
+            }
+            depth -= 1;
+            let index = stack[depth];
+            let node = &self.nodes[index as usize];
+            at = NIL;
+            if node.window.range.start < window.range.end {
+                at = node.right;
+                if self.meets(index, window, shape) {
+                    found = self.chain(index, found);
+                }
+            }
+        }
+    }
+
+    /// Whether the bytes of an entry may overlap a view's.
+    fn meets(&self, index: u32, window: &Window, shape: Option<&Footprint>) -> bool {
+        let own = &self.nodes[index as usize].window;
+        own.may_overlap(window) && (own.decides(window) || self.shape_meets(index, shape))
+    }
+
     /// Takes an entry and puts it before `next` on its task's list; it is in no tree yet. The caller has seen to it
     /// that one is free.
     pub(super) fn create(
@@ -197,7 +210,7 @@ impl Map {
         access: Access,
         backing: Backing,
         window: Window,
-        shape: Footprint,
+        shape: Option<Footprint>,
         update: bool,
         next: u32,
     ) -> u32 {
@@ -227,7 +240,8 @@ impl Map {
         (node.backing, node.access)
     }
 
-    pub(super) fn view(&self, index: u32) -> (Window, Footprint) {
+    /// What an entry touches; a shape only if it is not contiguous.
+    pub(super) fn view(&self, index: u32) -> (Window, Option<Footprint>) {
         (self.nodes[index as usize].window, self.shapes[index as usize])
     }
 
@@ -238,13 +252,52 @@ impl Map {
 
     /// Whether every byte of entry `other` certainly belongs to entry `index`.
     pub(super) fn covers(&self, index: u32, other: u32) -> bool {
-        self.nodes[index as usize].window.covers(&self.nodes[other as usize].window)
-            || self.shapes[index as usize].covers(&self.shapes[other as usize])
+        if self.nodes[index as usize].window.covers(&self.nodes[other as usize].window) {
+            return true;
+        }
+        match (&self.shapes[index as usize], &self.shapes[other as usize]) {
+            (Some(shape), Some(other)) => shape.covers(other),
+            // A contiguous view is covered as its range is, and covers only what lies in its range.
+            _ => false,
+        }
     }
 
-    /// Takes an entry out of its tree, if it is in one, and frees it; returns the next entry of the same task.
-    pub(super) fn free(&mut self, roots: &mut Roots, index: u32) -> u32 {
-        self.unlink(roots, index);
+    fn shape_meets(&self, index: u32, shape: Option<&Footprint>) -> bool {
+        match (&self.shapes[index as usize], shape) {
+            (Some(own), Some(shape)) => own.overlaps(shape),
+            _ => true,
+        }
+    }
+
+    /// Gives entry `new`, which is in no tree, the place of `old`, which touches the same bytes; `old` is then in no
+    /// tree. Costs no search and no balancing.
+    pub(super) fn supersede(&mut self, roots: &mut Roots, old: u32, new: u32) {
+        let node = &mut self.nodes[old as usize];
+        node.linked = false;
+        let Node { reach, pitch, low, high, left, right, parent, height, access, .. } = *node;
+        let node = &mut self.nodes[new as usize];
+        (node.reach, node.pitch, node.low, node.high, node.height) = (reach, pitch, low, high, height);
+        (node.left, node.right, node.linked) = (left, right, true);
+        for child in [left, right] {
+            if let Some(child) = self.nodes.get_mut(child as usize) {
+                child.parent = new;
+            }
+        }
+        self.replace_child(roots.of(access), parent, old, new);
+    }
+
+    /// Whether two entries certainly touch the same bytes.
+    pub(super) fn same(&self, index: u32, other: u32) -> bool {
+        self.nodes[index as usize].window.same(&self.nodes[other as usize].window)
+    }
+
+    /// Whether an entry is in its tree.
+    pub(super) fn is_linked(&self, index: u32) -> bool {
+        self.nodes[index as usize].linked
+    }
+
+    /// Frees an entry that is in no tree; returns the next entry of the same task.
+    pub(super) fn free(&mut self, index: u32) -> u32 {
         let node = &mut self.nodes[index as usize];
         node.parent = self.free;
         self.free = index;

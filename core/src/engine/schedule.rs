@@ -43,13 +43,11 @@ impl Engine {
         action
     }
 
+    /// Only the ready work of the executing head is looked at (E-3), and of the prepared run what may be staged.
     fn place(&mut self) -> Option<Action> {
-        if self.stopping {
-            return None;
-        }
         let run = *self.fifo.first()?;
         let live = self.live[run.index()].as_ref()?;
-        if !live.phase.is_executing() || !self.leases.owns(&live.lease) {
+        if self.stopping || !live.phase.is_executing() {
             return None;
         }
         let (groups, subs) = (!live.groups.is_empty(), !live.subs.is_empty());
@@ -168,8 +166,8 @@ impl Engine {
 
     /// The first ready single whose worker is idle and not reserved (E-30).
     fn place_single(&mut self, run: PipelineSlot) -> Option<Action> {
+        let live = self.live[run.index()].as_mut()?;
         loop {
-            let live = self.live[run.index()].as_mut()?;
             let worker = live.ready.pop(&mut self.workers.workers, run)?;
             let entry = &mut self.workers.workers[worker.index()];
             if entry.reserved || !entry.is_idle() {

@@ -208,6 +208,19 @@ pub(super) struct Slot {
     pub(super) digest: Digest,
 }
 
+impl Slot {
+    /// Whether anything but the record has to be given back: edges, entries, arguments, a config, a message, a block, a
+    /// member table.
+    pub(super) fn holds_memory(&self) -> bool {
+        // Every link is NIL, all ones, where there is nothing.
+        (self.producers & self.entries & self.args.granule) != NIL
+            || self.config != 0
+            || self.error.is_some()
+            || self.block.is_some()
+            || matches!(self.kind, Kind::Group { .. })
+    }
+}
+
 /// All records of one engine.
 #[derive(Clone, Debug)]
 pub(super) struct SlotTable {

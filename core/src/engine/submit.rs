@@ -6,6 +6,7 @@ use crate::ids::{GroupIndex, PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::TaskArgs;
 use crate::wire::{CallConfig, Digest};
 
+use super::check::Destination;
 use super::group::{GroupState, MemberState};
 use super::ring::{Ring, RingFull};
 use super::slot::{ArgsRef, BlockRef, Kind, NIL, TaskEvent};
@@ -53,6 +54,8 @@ pub struct Allocated {
 /// What a submission needs of the pools; found out before anything is changed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Needs {
+    /// Tensors in all lists: without any there is nothing to wire.
+    pub(super) tensors: usize,
     /// Map entries.
     pub(super) entries: u32,
     /// Bytes of the block for all outputs to be allocated, each piece rounded up.
@@ -74,21 +77,35 @@ impl Engine {
         allocated: &mut dyn FnMut(Allocated),
     ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
-        self.check_target(submission)?;
-        let needs = self.check_arguments(lease, submission)?;
-        let slot = self.reserve(lease, submission)?;
+        let destination = self.check_target(submission)?;
+        let needs = self.check_arguments(submission)?;
+        let slot = self.reserve(lease, submission, destination)?;
         let mut poison = NIL;
-        let wired = self.fit(needs).and_then(|()| self.wire(slot, submission, &mut poison));
-        if let Err(error) = wired.and_then(|()| self.take_block(slot, needs)) {
-            self.abandon(slot);
-            return Err(error);
+        if needs.tensors > 0 {
+            if let Err(error) = self.depend(slot, submission, needs, &mut poison) {
+                self.abandon(slot);
+                return Err(error);
+            }
+            if needs.block > 0 {
+                self.place_outputs(slot, submission, allocated);
+            }
+            self.insert_entries(slot);
         }
-        if needs.block > 0 {
-            self.place_outputs(slot, submission, allocated);
-        }
-        self.insert_entries(slot);
         self.publish(slot, poison);
         Ok(())
+    }
+
+    /// Takes what the tensors need: edges, entries, and last of all the block, so that nothing can fail after it.
+    fn depend(
+        &mut self,
+        slot: TaskSlot,
+        submission: &Submission<'_>,
+        needs: Needs,
+        poison: &mut u32,
+    ) -> Result<(), EngineError> {
+        self.fit(needs)?;
+        self.wire(slot, submission, poison)?;
+        self.take_block(slot, needs)
     }
 
     /// Allocates `bytes` from the ring of the innermost scope: a slab that lives until its scope has ended and every
@@ -110,7 +127,7 @@ impl Engine {
         record.members = 0;
         record.references = 1;
         record.spread = false;
-        if let Err(error) = self.take_block(slot, Needs { entries: 0, block }) {
+        if let Err(error) = self.take_block(slot, Needs { block, ..Needs::default() }) {
             self.abandon(slot);
             return Err(error);
         }
@@ -140,14 +157,18 @@ impl Engine {
     }
 
     /// Takes a record, room for the arguments, and the config.
-    fn reserve(&mut self, lease: PipelineSlot, submission: &Submission<'_>) -> Result<TaskSlot, EngineError> {
+    fn reserve(
+        &mut self,
+        lease: PipelineSlot,
+        submission: &Submission<'_>,
+        destination: Destination,
+    ) -> Result<TaskSlot, EngineError> {
         let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
-        let members = submission.members.len() as u16;
         let record = &mut self.slots[slot];
         record.run = lease;
-        record.digest = *submission.digest;
         record.kind = Kind::Slab;
-        record.members = members;
+        record.digest = *submission.digest;
+        record.members = submission.members.len() as u16;
         record.ended = 0;
         record.pending = 0;
         // Its own end and its scope.
@@ -156,31 +177,40 @@ impl Engine {
         record.spread = false;
         record.diagnostic = false;
         record.group = GroupState::Waiting;
-        record.deadline =
-            submission.deadline.map_or(0, |after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX).max(1));
-        let filled = match submission.target {
-            Target::NextLevelGroup(_) | Target::SubGroup => self.fill_group(slot, submission),
-            Target::Sub => self.fill_single(slot, Kind::Sub, submission.members[0]),
-            Target::NextLevel(worker) => match self.workers.next_level(worker) {
-                Some(index) => self.fill_single(slot, Kind::NextLevel(index), submission.members[0]),
-                None => Err(EngineError::UnknownWorker { worker }),
-            },
+        record.deadline = match submission.deadline {
+            None => 0,
+            Some(after) => u64::try_from(after.as_nanos()).unwrap_or(u64::MAX).max(1),
         };
-        match filled.and_then(|()| self.choose_config(slot, submission)) {
-            Ok(()) => Ok(slot),
-            Err(error) => {
-                self.abandon(slot);
-                Err(error)
+        if let Err(error) = self.fill(slot, submission, destination) {
+            self.abandon(slot);
+            return Err(error);
+        }
+        Ok(slot)
+    }
+
+    fn fill(
+        &mut self,
+        slot: TaskSlot,
+        submission: &Submission<'_>,
+        destination: Destination,
+    ) -> Result<(), EngineError> {
+        match destination {
+            Destination::One(kind) => {
+                self.slots[slot].kind = kind;
+                self.slots[slot].args = self.store_args(submission.members[0])?;
             }
+            Destination::Group => self.fill_group(slot, submission)?,
+        }
+        match submission.config {
+            // SUB tasks, and `None`, carry the all-zero config.
+            Some(config) if matches!(submission.target, Target::NextLevel(_) | Target::NextLevelGroup(_)) => {
+                self.choose_config(slot, config)
+            }
+            _ => Ok(()),
         }
     }
 
-    /// SUB tasks, and `None`, carry the all-zero config.
-    fn choose_config(&mut self, slot: TaskSlot, submission: &Submission<'_>) -> Result<(), EngineError> {
-        let (Some(config), Target::NextLevel(_) | Target::NextLevelGroup(_)) = (submission.config, submission.target)
-        else {
-            return Ok(());
-        };
+    fn choose_config(&mut self, slot: TaskSlot, config: &CallConfig) -> Result<(), EngineError> {
         let held = self.configs.hold(config).map_err(|error| EngineError::Invalid { what: "call config", error })?;
         let Some(index) = held else {
             return Err(self.blocked(Resource::Configs, 1, self.configs.capacity().into()));
@@ -188,12 +218,6 @@ impl Engine {
         let record = &mut self.slots[slot];
         record.config = index;
         record.diagnostic = index != 0 && config.is_diagnostic();
-        Ok(())
-    }
-
-    fn fill_single(&mut self, slot: TaskSlot, kind: Kind, args: &TaskArgs) -> Result<(), EngineError> {
-        self.slots[slot].kind = kind;
-        self.slots[slot].args = self.store_args(args)?;
         Ok(())
     }
 
@@ -222,10 +246,10 @@ impl Engine {
     /// Encodes an argument list into the arena; one without arguments takes no room.
     fn store_args(&mut self, args: &TaskArgs) -> Result<ArgsRef, EngineError> {
         let view = args.view();
-        let (tensors, scalars) = (view.tensors(), view.scalars());
-        if tensors.is_empty() && scalars.is_empty() {
+        if view.counts().word() == 0 {
             return Ok(ArgsRef::EMPTY);
         }
+        let (tensors, scalars) = (view.tensors(), view.scalars());
         let bytes = 8 + size_of_val(tensors) + size_of_val(scalars);
         let Some(stored) = self.arena.take(bytes) else {
             let needed = super::arena::ArgsArena::footprint(bytes) as u64;
@@ -300,16 +324,7 @@ impl Engine {
             live.used = true;
         }
         if poison != NIL {
-            // A producer has failed already (E-12): its message is the task's.
-            self.move_task(slot, TaskEvent::PublishPoisoned);
-            if let Kind::Group { .. } = self.slots[slot].kind {
-                self.move_group(slot, super::GroupEvent::GiveUp);
-            }
-            if let Some(text) = self.slots[TaskSlot(poison)].error {
-                self.note_poisoned(slot, text);
-            }
-            self.end_tasks(slot);
-            self.consume_unreferenced();
+            self.publish_poisoned(slot, TaskSlot(poison));
             return;
         }
         self.slots.mark_unfinished(slot);
@@ -319,6 +334,20 @@ impl Engine {
             self.move_task(slot, TaskEvent::PublishReady);
             self.enqueue(slot);
         }
+    }
+
+    /// A producer has failed already (E-12): its message is the task's.
+    #[cold]
+    fn publish_poisoned(&mut self, slot: TaskSlot, producer: TaskSlot) {
+        self.move_task(slot, TaskEvent::PublishPoisoned);
+        if let Kind::Group { .. } = self.slots[slot].kind {
+            self.move_group(slot, super::GroupEvent::GiveUp);
+        }
+        if let Some(text) = self.slots[producer].error {
+            self.note_poisoned(slot, text);
+        }
+        self.end_tasks(slot);
+        self.consume_unreferenced();
     }
 
     /// Gives back everything that a task held, except its references on others.

@@ -17,15 +17,26 @@ pub(super) struct Window {
     pub(super) width: u64,
     /// Every byte of the range (with a pitch: every byte of it in the window) belongs to the view.
     pub(super) dense: bool,
+    /// The view is contiguous as its shape says: against it, ranges decide.
+    pub(super) contiguous: bool,
 }
 
 impl Window {
     /// The window of `tensor`, which lies in a backing that starts at `base`.
     pub(super) fn of(tensor: &ChipTensor, range: ByteRange, base: u64) -> Self {
-        let whole = |dense| Self { range, pitch: 0, low: 0, width: 0, dense };
         if tensor.is_contiguous() {
-            return whole(true);
+            return Self::contiguous(range);
         }
+        Self::strided(tensor, range, base)
+    }
+
+    /// The window of a contiguous view.
+    pub(super) const fn contiguous(range: ByteRange) -> Self {
+        Self { range, pitch: 0, low: 0, width: 0, dense: true, contiguous: true }
+    }
+
+    fn strided(tensor: &ChipTensor, range: ByteRange, base: u64) -> Self {
+        let whole = |dense| Self { range, pitch: 0, low: 0, width: 0, dense, contiguous: false };
         let element = u64::from(tensor.dtype().element_bytes());
         let mut dims = [(0u64, 0u64); 5];
         let mut rank = 0;
@@ -57,7 +68,7 @@ impl Window {
         if width > pitch {
             return whole(false);
         }
-        Self { range, pitch, low: (range.start - base) % pitch, width, dense }
+        Self { range, pitch, low: (range.start - base) % pitch, width, dense, contiguous: false }
     }
 
     /// Whether the two can share a byte, as far as ranges and windows tell.
@@ -66,6 +77,19 @@ impl Window {
             && (self.pitch == 0
                 || self.pitch != other.pitch
                 || windows_meet(self.pitch, (self.low, self.width), (other.low, other.width)))
+    }
+
+    /// Whether [`may_overlap`](Self::may_overlap) is the last word: nothing that strides could add.
+    pub(super) const fn decides(&self, other: &Self) -> bool {
+        self.contiguous
+            || other.contiguous
+            || (self.dense && other.dense && self.pitch != 0 && self.pitch == other.pitch)
+    }
+
+    /// Whether the two certainly touch the same bytes.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        let bounds = self.range == other.range && self.pitch == other.pitch;
+        bounds && self.dense && other.dense && self.low == other.low && self.width == other.width
     }
 
     /// Whether every byte of `other` certainly belongs to this view.
