@@ -27,7 +27,9 @@ impl Engine {
         }
         self.withdraw_staged(run);
         // Members of a launched group that are not handed out yet end with the next action.
-        self.signals.work |= self.launching.is_some();
+        if self.launching.is_some() {
+            self.wake();
+        }
         let mut failed = NIL;
         let mut from = 0;
         while let Some(slot) = self.slots.next_unfinished(from) {

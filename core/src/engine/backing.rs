@@ -26,8 +26,6 @@ pub(super) enum Backing {
 struct RangeEntry {
     range: ByteRange,
     kind: RangeKind,
-    /// By run.
-    roots: [Roots; 2],
 }
 
 /// Where a host argument lies.
@@ -48,11 +46,13 @@ pub(super) enum HostPlace {
 pub(super) struct BackingTable {
     pub(super) rings: [Ring; RINGS],
     ranges: Vec<RangeEntry>,
+    /// Per range and run.
+    range_roots: Vec<Roots>,
     free: Vec<u32>,
     /// Numbers of the registered ranges, by address.
     sorted: Vec<u32>,
     /// Per worker and run.
-    devices: Vec<[Roots; 2]>,
+    device_roots: Vec<Roots>,
     /// From the first byte of any ring to the last.
     rings_span: ByteRange,
     /// The registered range that was asked for last.
@@ -61,7 +61,7 @@ pub(super) struct BackingTable {
 
 impl BackingTable {
     pub(super) fn new(config: &super::Config, workers: usize) -> Self {
-        let vacant = RangeEntry { range: ByteRange::default(), kind: RangeKind::Buffer, roots: [Roots::EMPTY; 2] };
+        let vacant = RangeEntry { range: ByteRange::default(), kind: RangeKind::Buffer };
         let used = config.rings.iter().filter(|ring| ring.bytes > 0);
         let rings_span = ByteRange {
             start: used.clone().map(|ring| ring.base).min().unwrap_or(0),
@@ -72,9 +72,10 @@ impl BackingTable {
             recent: 0,
             rings: config.rings.map(|spec| Ring::new(spec, config.slabs)),
             ranges: alloc::vec![vacant; config.ranges as usize],
+            range_roots: alloc::vec![Roots::EMPTY; config.ranges as usize * 2],
             free: (0..config.ranges).rev().collect(),
             sorted: Vec::with_capacity(config.ranges as usize),
-            devices: alloc::vec![[Roots::EMPTY; 2]; workers],
+            device_roots: alloc::vec![Roots::EMPTY; workers * 2],
         }
     }
 
@@ -97,7 +98,7 @@ impl BackingTable {
         let Some(number) = self.free.pop() else {
             return refuse("too many registered ranges; enlarge the setting ranges");
         };
-        self.ranges[number as usize] = RangeEntry { range, kind, roots: [Roots::EMPTY; 2] };
+        self.ranges[number as usize] = RangeEntry { range, kind };
         self.sorted.insert(place, number);
         Ok(())
     }
@@ -117,6 +118,13 @@ impl BackingTable {
         self.free.push(number);
     }
 
+    /// The range that was asked for last, if `range` lies in it too: rings and ranges never overlap.
+    pub(super) fn recent(&self, range: ByteRange) -> Option<(Backing, RangeKind)> {
+        let recent = self.ranges.get(self.recent as usize)?;
+        let inside = recent.range.start <= range.start && range.end <= recent.range.end;
+        inside.then_some((Backing::Range(self.recent), recent.kind))
+    }
+
     /// Where the bytes of a host argument lie, which are not none.
     pub(super) fn host(&mut self, range: ByteRange) -> HostPlace {
         if self.rings_span.start <= range.start
@@ -125,14 +133,14 @@ impl BackingTable {
         {
             return place;
         }
-        if !self.ranges.get(self.recent as usize).is_some_and(|recent| recent.range.contains(range)) {
-            let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
-            match self.sorted.get(place) {
-                Some(number) if self.ranges[*number as usize].range.contains(range) => self.recent = *number,
-                _ => return HostPlace::Unknown,
+        let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
+        match self.sorted.get(place) {
+            Some(number) if self.ranges[*number as usize].range.contains(range) => {
+                self.recent = *number;
+                HostPlace::Range { backing: Backing::Range(*number), kind: self.ranges[*number as usize].kind }
             }
+            _ => HostPlace::Unknown,
         }
-        HostPlace::Range { backing: Backing::Range(self.recent), kind: self.ranges[self.recent as usize].kind }
     }
 
     fn in_ring(&self, range: ByteRange) -> Option<HostPlace> {
@@ -158,11 +166,12 @@ impl BackingTable {
     }
 
     /// The trees of what a run's tasks do to a backing (E-14).
+    #[inline]
     pub(super) fn roots(&mut self, backing: Backing, run: PipelineSlot) -> &mut Roots {
         match backing {
             Backing::Slab { ring, sequence } => &mut self.rings[ring as usize].slab_mut(sequence).roots,
-            Backing::Range(number) => &mut self.ranges[number as usize].roots[run.index()],
-            Backing::Device(worker) => &mut self.devices[worker.index()][run.index()],
+            Backing::Range(number) => &mut self.range_roots[number as usize * 2 + run.index()],
+            Backing::Device(worker) => &mut self.device_roots[worker.index() * 2 + run.index()],
         }
     }
 }

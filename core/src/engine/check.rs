@@ -3,13 +3,13 @@
 use alloc::string::String;
 
 use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
-use crate::model::{TaskArgs, overlap};
+use crate::model::overlap;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
 use super::backing::{Backing, HostPlace};
 use super::ring::Ring;
 use super::slot::Kind;
-use super::submit::{Needs, Submission, Target};
+use super::submit::{List, Submission, Target};
 use super::worker::{Life, WorkerIndex};
 use super::{Argument, Engine, EngineError, RangeKind, WorkerClass};
 
@@ -82,39 +82,9 @@ impl Engine {
         }
     }
 
-    /// No two arguments of one task get in each other's way, and all can be reached by its worker. Says what the task
-    /// needs of the pools. Where host arguments lie is looked up once, when their producers are.
-    pub(super) fn check_arguments(&self, submission: &Submission<'_>) -> Result<Needs, EngineError> {
-        let mut needs = Needs::default();
-        let sub = matches!(submission.target, Target::Sub | Target::SubGroup);
-        for (member, args) in submission.members.iter().enumerate() {
-            args.check().map_err(|error| EngineError::Arguments { member, error })?;
-            let tensors = args.tensors();
-            if tensors.is_empty() {
-                continue;
-            }
-            needs.tensors += tensors.len();
-            let mut written = 0;
-            for (index, (tensor, tag)) in tensors.iter().zip(args.tags()).enumerate() {
-                needs.entries += u32::from(self.is_recorded(*tag));
-                written += usize::from(writes(*tag));
-                let argument = Argument { member, tensor: index };
-                if tensor.addr() == 0 {
-                    needs.block = needs.block.saturating_add(output_bytes(tensor, *tag, argument)?);
-                } else if sub && tensor.address_space() == AddressSpace::Device {
-                    return Err(EngineError::DeviceOnSub { argument });
-                }
-            }
-            if written > 0 && tensors.len() > 1 {
-                check_aliases(member, args, written)?;
-            }
-        }
-        Ok(needs)
-    }
-
     /// Whether an argument with this tag leaves an entry in the map.
-    pub(super) fn is_recorded(&self, tag: TensorTag) -> bool {
-        writes(tag) || (self.strict_war && tag == TensorTag::Input)
+    pub(super) const fn is_recorded(&self, tag: TensorTag) -> bool {
+        writes(tag) || (self.strict_war && matches!(tag, TensorTag::Input))
     }
 
     /// Where a host argument lies: somewhere that children can reach (E-38), and if in a slab, in a live one of `run`.
@@ -125,6 +95,9 @@ impl Engine {
         tag: TensorTag,
         argument: Argument,
     ) -> Result<(Backing, Option<TaskSlot>), EngineError> {
+        if let Some((backing, RangeKind::Buffer | RangeKind::Shared | RangeKind::Outer)) = self.backings.recent(range) {
+            return Ok((backing, None));
+        }
         let address = range.start;
         match self.backings.host(range) {
             HostPlace::Slab { backing, owner, run: of, .. } if of == run => Ok((backing, Some(owner))),
@@ -147,7 +120,7 @@ pub(super) const fn writes(tag: TensorTag) -> bool {
 }
 
 /// Bytes of the slab for an output without an address.
-fn output_bytes(tensor: &ChipTensor, tag: TensorTag, argument: Argument) -> Result<u64, EngineError> {
+pub(super) fn output_bytes(tensor: &ChipTensor, tag: TensorTag, argument: Argument) -> Result<u64, EngineError> {
     if tag != TensorTag::Output || tensor.address_space() == AddressSpace::Device {
         return Err(EngineError::NoAddress { argument });
     }
@@ -159,40 +132,54 @@ fn output_bytes(tensor: &ChipTensor, tag: TensorTag, argument: Argument) -> Resu
 }
 
 /// No two arguments of one list name overlapping bytes when either is written (T-5).
-fn check_aliases(member: usize, args: &TaskArgs, written: usize) -> Result<(), EngineError> {
-    let (tensors, tags, ranges) = (args.tensors(), args.tags(), args.ranges());
-    let clash = |a: usize, b: usize| {
-        (writes(tags[a]) || writes(tags[b]))
-            && tensors[a].addr() != 0
-            && tensors[b].addr() != 0
-            && overlap::overlaps(&tensors[a], &tensors[b])
-    };
-    let refuse = |a: usize, b: usize| {
-        Err(EngineError::Aliased { first: Argument { member, tensor: a.min(b) }, second: a.max(b) })
-    };
-    if tensors.len() * written <= FEW_PAIRS {
-        for (second, range) in ranges.iter().enumerate() {
-            let meets = |other: &ByteRange| range.start < other.end && other.start < range.end;
-            for (first, other) in ranges[..second].iter().enumerate() {
-                if meets(other) && clash(first, second) {
-                    return refuse(first, second);
-                }
-            }
-        }
+pub(super) fn check_aliases(member: usize, list: &List<'_>) -> Result<(), EngineError> {
+    let List { tensors, tags, ranges } = *list;
+    let written = tags.iter().filter(|tag| writes(**tag)).count();
+    if written == 0 {
         return Ok(());
     }
+    if tensors.len() * written > FEW_PAIRS {
+        return check_many_aliases(member, list);
+    }
+    let mut rest = ranges;
+    while let Some((range, behind)) = rest.split_first() {
+        for other in behind {
+            if range.start < other.end && other.start < range.end {
+                // Two ranges meet; whether that is an alias is seldom asked.
+                return check_many_aliases(member, list);
+            }
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// As above, by the start of each argument: cost follows the number of neighbours, not the square of the list.
+#[cold]
+fn check_many_aliases(member: usize, list: &List<'_>) -> Result<(), EngineError> {
+    let ranges = list.ranges;
     let mut order = [0u16; MAX_TENSORS];
-    let order = &mut order[..tensors.len()];
+    let order = &mut order[..ranges.len()];
     for (place, index) in order.iter_mut().zip(0..) {
         *place = index;
     }
     order.sort_unstable_by_key(|index| ranges[*index as usize].start);
-    for (position, &first) in order.iter().enumerate() {
-        let end = ranges[first as usize].end;
-        let behind = order[position + 1..].iter().take_while(|second| ranges[**second as usize].start < end);
-        if let Some(&second) = behind.into_iter().find(|second| clash(first as usize, **second as usize)) {
-            return refuse(first as usize, second as usize);
+    for (position, &a) in order.iter().enumerate() {
+        let end = ranges[a as usize].end;
+        let mut behind = order[position + 1..].iter().take_while(|b| ranges[**b as usize].start < end);
+        if let Some(&b) = behind.find(|b| clash(list, a.into(), (**b).into())) {
+            let (first, second) = (usize::from(a.min(b)), usize::from(a.max(b)));
+            return Err(EngineError::Aliased { first: Argument { member, tensor: first }, second });
         }
     }
     Ok(())
+}
+
+/// Whether two arguments share a byte and one of them is written.
+fn clash(list: &List<'_>, a: usize, b: usize) -> bool {
+    let List { tensors, tags, .. } = *list;
+    (writes(tags[a]) || writes(tags[b]))
+        && tensors[a].addr() != 0
+        && tensors[b].addr() != 0
+        && overlap::overlaps(&tensors[a], &tensors[b])
 }

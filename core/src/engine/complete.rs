@@ -100,8 +100,16 @@ impl Engine {
             }
         }
         self.slots.mark_finished(ticket.slot);
-        self.end_tasks(ticket.slot);
-        self.consume_unreferenced();
+        let slot = &self.slots[ticket.slot];
+        if slot.consumers == NIL && slot.producers == NIL {
+            // Nobody waits for it and it held nobody.
+            self.drop_reference(ticket.slot);
+        } else {
+            self.end_tasks(ticket.slot);
+        }
+        if self.unreferenced != NIL {
+            self.consume_unreferenced();
+        }
         self.settle_run(run);
     }
 

@@ -5,32 +5,37 @@ use crate::model::Footprint;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
 use super::backing::Backing;
-use super::check::writes;
+use super::check::{check_aliases, output_bytes, writes};
 use super::edge::EdgeKind;
 use super::map::{Access, Roots};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
-use super::submit::{Allocated, Submission};
+use super::submit::{Allocated, List, Submission, Wiring};
 use super::window::Window;
 use super::worker::WorkerIndex;
 use super::{Argument, Engine, EngineError, Resource};
 
 impl Engine {
-    /// Finds the producers of every argument and connects them, and makes the entries of the written ones; none is in
-    /// a tree yet, so that the members of a group do not see each other (E-18). `poison` becomes the first producer
-    /// that has failed (E-12).
-    pub(super) fn wire(
+    /// Finds the producers of every tensor of a list and connects them, and makes the entries of the written ones; none
+    /// is in a tree yet, so that the members of a group do not see each other (E-18).
+    pub(super) fn wire_list(
         &mut self,
         slot: TaskSlot,
-        submission: &Submission<'_>,
-        poison: &mut u32,
+        member: usize,
+        list: List<'_>,
+        wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
-        for (member, args) in submission.members.iter().enumerate() {
-            let tensors = args.tensors().iter().zip(args.tags()).zip(args.ranges());
-            for (index, ((tensor, tag), range)) in tensors.enumerate() {
-                if tensor.addr() != 0 && !range.is_empty() {
-                    self.wire_tensor(slot, Argument { member, tensor: index }, tensor, *tag, *range, poison)?;
-                }
+        if list.tensors.len() > 1 {
+            check_aliases(member, &list)?;
+        }
+        for (index, ((tensor, tag), range)) in list.tensors.iter().zip(list.tags).zip(list.ranges).enumerate() {
+            let argument = Argument { member, tensor: index };
+            if tensor.addr() == 0 {
+                wiring.block = wiring.block.saturating_add(output_bytes(tensor, *tag, argument)?);
+                wiring.outputs += 1;
+                self.check_entry(slot, wiring, 0)?;
+            } else if !range.is_empty() {
+                self.wire_tensor(slot, argument, tensor, *tag, *range, wiring)?;
             }
         }
         Ok(())
@@ -43,55 +48,94 @@ impl Engine {
         tensor: &ChipTensor,
         tag: TensorTag,
         range: ByteRange,
-        poison: &mut u32,
+        wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
-        let run = self.slots[slot].run;
         let backing = match tensor.address_space() {
             AddressSpace::Host => {
-                let (backing, owner) = self.host_place(run, range, tag, argument)?;
+                let (backing, owner) = self.host_place(self.slots[slot].run, range, tag, argument)?;
                 if let Some(owner) = owner {
                     // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
                     self.connect(owner, slot, EdgeKind::LIFETIME)?;
                 }
                 backing
             }
-            AddressSpace::Device => Backing::Device(self.device_of(slot, argument.member)),
+            AddressSpace::Device => match self.device_of(slot, argument.member) {
+                Some(worker) => Backing::Device(worker),
+                None => return Err(EngineError::DeviceOnSub { argument }),
+            },
         };
-        if tag == TensorTag::NoDep {
-            return Ok(());
-        }
-        let (window, shape) = if tensor.is_contiguous() {
-            (Window::contiguous(range), None)
+        if tensor.is_contiguous() {
+            self.wire_view(slot, backing, tag, &Window::contiguous(range), None, wiring)
         } else {
-            (Window::of(tensor, range, self.backings.base(backing)), Some(Footprint::of(tensor)))
+            let window = Window::of(tensor, range, self.backings.base(backing));
+            self.wire_view(slot, backing, tag, &window, Some(&Footprint::of(tensor)), wiring)
+        }
+    }
+
+    fn wire_view(
+        &mut self,
+        slot: TaskSlot,
+        backing: Backing,
+        tag: TensorTag,
+        window: &Window,
+        shape: Option<&Footprint>,
+        wiring: &mut Wiring,
+    ) -> Result<(), EngineError> {
+        let reads = match tag {
+            TensorTag::Input | TensorTag::InOut => true,
+            TensorTag::Output | TensorTag::OutputExisting => false,
+            TensorTag::NoDep => return Ok(()),
         };
-        let roots = *self.backings.roots(backing, run);
-        let reads = matches!(tag, TensorTag::Input | TensorTag::InOut);
-        if roots.writers != NIL && (reads || self.strict_war) {
+        let roots = *self.backings.roots(backing, self.slots[slot].run);
+        let mut twin = NIL;
+        if reads || self.strict_war {
             // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
-            let found = self.map.overlapping(roots.writers, &window, shape.as_ref());
-            self.wire_after(slot, found, reads.then_some(poison))?;
+            let found = self.map.overlapping(roots.writers, window, shape);
+            if found != NIL {
+                self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
+                twin = self.map.only(found);
+            }
         }
         if roots.readers != NIL && writes(tag) {
-            let found = self.map.overlapping(roots.readers, &window, shape.as_ref());
+            let found = self.map.overlapping(roots.readers, window, shape);
             self.wire_after(slot, found, None)?;
+            twin = NIL;
         }
         if self.is_recorded(tag) {
+            self.check_entry(slot, wiring, 1)?;
             let access = if writes(tag) { Access::Write } else { Access::Read };
+            let update = tag == TensorTag::InOut;
             let first = self.slots[slot].entries;
-            self.slots[slot].entries =
-                self.map.create(slot, access, backing, window, shape, tag == TensorTag::InOut, first);
+            let entry = self.map.create(slot, access, backing, window, shape, update, first);
+            if update && twin != NIL && self.map.same(entry, twin) {
+                // Nothing else overlaps: the search need not be repeated when the entry goes into its tree.
+                self.map.chain(entry, twin);
+            }
+            self.slots[slot].entries = entry;
         }
         Ok(())
     }
 
+    /// Whether the map has room for the outputs of this submit and `more` entries.
+    fn check_entry(&self, slot: TaskSlot, wiring: &Wiring, more: u32) -> Result<(), EngineError> {
+        let (used, capacity) = (self.map.used(), self.map.capacity());
+        let needed = wiring.outputs + more;
+        if needed <= capacity - used {
+            return Ok(());
+        }
+        Err(self.blocked(
+            Resource::MapEntries,
+            (self.map.count(self.slots[slot].entries) + needed).into(),
+            capacity.into(),
+        ))
+    }
+
     /// The worker whose device memory an argument of this member names.
-    fn device_of(&self, slot: TaskSlot, member: usize) -> WorkerIndex {
+    fn device_of(&self, slot: TaskSlot, member: usize) -> Option<WorkerIndex> {
         match self.slots[slot].kind {
-            Kind::NextLevel(worker) => worker,
-            Kind::Group { first, .. } => self.members.members[first as usize + member].target,
-            // Refused by the check of the arguments.
-            Kind::Sub | Kind::Slab => WorkerIndex(0),
+            Kind::NextLevel(worker) => Some(worker),
+            Kind::Group { first, sub: false } => Some(self.members.members[first as usize + member].target),
+            Kind::Group { sub: true, .. } | Kind::Sub | Kind::Slab => None,
         }
     }
 
@@ -178,7 +222,7 @@ impl Engine {
                         let first = self.slots[slot].entries;
                         let shape = (!tensor.is_contiguous()).then(|| Footprint::of(&tensor));
                         self.slots[slot].entries =
-                            self.map.create(slot, Access::Write, backing, window, shape, false, first);
+                            self.map.create(slot, Access::Write, backing, &window, shape.as_ref(), false, first);
                     }
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);
@@ -200,10 +244,16 @@ impl Engine {
         while entry != NIL {
             let (backing, access) = self.map.place(entry);
             let mut roots = *self.backings.roots(backing, run);
-            if access == Access::Read || !self.replace_covered(&mut roots, entry) {
+            let before = roots;
+            let twin = self.map.chained(entry);
+            if twin != NIL && self.map.is_linked(twin) {
+                self.map.supersede(&mut roots, twin, entry);
+            } else if access == Access::Read || !self.replace_covered(&mut roots, entry) {
                 self.map.link(&mut roots, entry);
             }
-            *self.backings.roots(backing, run) = roots;
+            if roots != before {
+                *self.backings.roots(backing, run) = roots;
+            }
             entry = self.map.next(entry);
         }
     }

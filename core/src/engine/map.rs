@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::ids::TaskSlot;
 use crate::model::Footprint;
+use crate::wire::ByteRange;
 
 use super::backing::Backing;
 use super::slot::NIL;
@@ -91,6 +92,8 @@ pub(super) struct Map {
     nodes: Vec<Node>,
     /// The exact shape of each entry, looked at only where windows do not decide.
     shapes: Vec<Option<Footprint>>,
+    /// The path of the search at hand.
+    path: [u32; DEPTH],
     free: u32,
     used: u32,
 }
@@ -119,6 +122,7 @@ impl Map {
         Self {
             nodes: (0..capacity).map(node).collect(),
             shapes: Vec::with_capacity(capacity as usize),
+            path: [NIL; DEPTH],
             free: 0,
             used: 0,
         }
@@ -166,17 +170,17 @@ impl Map {
     }
 
     fn overlapping_below(&mut self, root: u32, window: &Window, shape: Option<&Footprint>) -> u32 {
+        let ByteRange { start, end } = window.range;
         let mut found = NIL;
-        let mut stack = [NIL; DEPTH];
         let mut depth = 0;
         let mut at = root;
         loop {
             // Down the left as long as something there reaches the view, nothing of `at` itself being looked at yet.
-            while let Some(node) = self.nodes.get(at as usize) {
-                if node.reach <= window.range.start || node.misses_rows(window) {
-                    break;
-                }
-                stack[depth] = at;
+            while let Some(node) = self.nodes.get(at as usize)
+                && node.reach > start
+                && !node.misses_rows(window)
+            {
+                self.path[depth] = at;
                 depth += 1;
                 at = node.left;
             }
@@ -184,12 +188,12 @@ impl Map {
                 return found;
             }
             depth -= 1;
-            let index = stack[depth];
+            let index = self.path[depth];
             let node = &self.nodes[index as usize];
             at = NIL;
-            if node.window.range.start < window.range.end {
+            if node.window.range.start < end {
                 at = node.right;
-                if self.meets(index, window, shape) {
+                if start < node.window.range.end && self.meets(index, window, shape) {
                     found = self.chain(index, found);
                 }
             }
@@ -209,8 +213,8 @@ impl Map {
         slot: TaskSlot,
         access: Access,
         backing: Backing,
-        window: Window,
-        shape: Option<Footprint>,
+        window: &Window,
+        shape: Option<&Footprint>,
         update: bool,
         next: u32,
     ) -> u32 {
@@ -218,18 +222,19 @@ impl Map {
         let node = &mut self.nodes[index as usize];
         self.free = node.parent;
         self.used += 1;
-        node.window = window;
+        node.window = *window;
         node.linked = false;
         node.overwritten = false;
         node.update = update;
         node.access = access;
         node.slot = slot;
         node.next = next;
+        node.chain = NIL;
         node.backing = backing;
         // Nodes are handed out in order the first time round.
         match self.shapes.get_mut(index as usize) {
-            Some(place) => *place = shape,
-            None => self.shapes.push(shape),
+            Some(place) => *place = shape.copied(),
+            None => self.shapes.push(shape.copied()),
         }
         index
     }
@@ -519,6 +524,21 @@ impl Map {
     pub(super) fn chain(&mut self, index: u32, rest: u32) -> u32 {
         self.nodes[index as usize].chain = rest;
         index
+    }
+
+    /// The entry at the head of a chain if it is the only one, else [`NIL`].
+    pub(super) fn only(&self, head: u32) -> u32 {
+        if self.nodes[head as usize].chain == NIL { head } else { NIL }
+    }
+
+    /// How many entries a task's list has.
+    pub(super) fn count(&self, mut first: u32) -> u32 {
+        let mut count = 0;
+        while let Some(node) = self.nodes.get(first as usize) {
+            count += 1;
+            first = node.next;
+        }
+        count
     }
 
     /// What comes after `index` on a chain.

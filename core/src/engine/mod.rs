@@ -99,6 +99,8 @@ pub struct Engine {
     /// Tasks without references, to be consumed, linked by `queue_next`.
     unreferenced: u32,
     signals: Signals,
+    /// Something may be placeable: [`next_action`](Self::next_action) has to look.
+    work: bool,
     stopping: bool,
     strict_war: bool,
 }
@@ -138,6 +140,7 @@ impl Engine {
             stall: Stall::default(),
             unreferenced: NIL,
             signals: Signals::default(),
+            work: false,
             stopping: false,
             strict_war: config.strict_war,
         })

@@ -28,6 +28,9 @@ impl Engine {
     /// The next thing to do on an endpoint, `None` when there is nothing to do until something is reported or
     /// submitted. Costs what has changed, not what exists (E-37).
     pub fn next_action(&mut self) -> Option<Action> {
+        if !self.work {
+            return None;
+        }
         if self.staged_actions > 0
             && let Some(action) = self.next_staged_action()
         {
@@ -39,7 +42,10 @@ impl Engine {
             return Some(action);
         }
         let action = self.place();
-        self.signals.work = action.is_some();
+        if action.is_none() {
+            self.work = false;
+            self.signals.work = false;
+        }
         action
     }
 
@@ -55,6 +61,8 @@ impl Engine {
             return self.next_member();
         }
         if let Some(action) = self.place_single(run) {
+            // With nothing else in sight, the next call need not look.
+            self.work = groups || subs || self.staging_due || !self.is_ready_list_empty(run);
             return Some(action);
         }
         if subs && let Some(action) = self.place_sub(run) {
@@ -96,19 +104,15 @@ impl Engine {
                 // A busy worker of the executing run is listed when it becomes idle.
                 if self.workers[worker].is_idle() || !live.phase.is_executing() {
                     live.ready.push(&mut self.workers.workers, run, worker);
-                    self.signals.work = true;
+                    self.wake();
                 }
+                return;
             }
-            Kind::Group { sub: false, .. } => {
-                live.groups.push(&mut self.slots, slot);
-                self.signals.work = true;
-            }
-            Kind::Sub | Kind::Group { sub: true, .. } => {
-                live.subs.push(&mut self.slots, slot);
-                self.signals.work = true;
-            }
-            Kind::Slab => {}
+            Kind::Group { sub: false, .. } => live.groups.push(&mut self.slots, slot),
+            Kind::Sub | Kind::Group { sub: true, .. } => live.subs.push(&mut self.slots, slot),
+            Kind::Slab => return,
         }
+        self.wake();
     }
 
     /// A lane is free again; whatever that makes placeable is listed before anyone sleeps (E-35, T-6).
@@ -135,14 +139,16 @@ impl Engine {
         }
         if entry.is_sub() {
             self.workers.idle_subs.push(worker);
-            self.signals.work = true;
+            self.wake();
             return;
         }
         if entry.reserved
             && let Some(reservation) = &mut self.reservation
         {
             reservation.busy -= 1;
-            self.signals.work |= reservation.busy == 0;
+            if reservation.busy == 0 {
+                self.wake();
+            }
             return;
         }
         if let Some(&run) = self.fifo.first()
@@ -150,13 +156,19 @@ impl Engine {
             && let Some(live) = self.live[run.index()].as_mut()
         {
             live.ready.push(&mut self.workers.workers, run, worker);
-            self.signals.work = true;
+            self.wake();
         }
+    }
+
+    /// Something has become placeable: whoever sleeps is to be woken for it (E-35).
+    pub(super) fn wake(&mut self) {
+        self.work = true;
+        self.signals.work = true;
     }
 
     /// Something may have become placeable.
     pub(super) fn look_for_work(&mut self) {
-        self.signals.work = true;
+        self.wake();
         self.staging_due = true;
     }
 
@@ -176,6 +188,10 @@ impl Engine {
             let Some(slot) = entry.partitions[run.index()].queue.pop(&mut self.slots) else { continue };
             return Some(self.start_single(slot, worker));
         }
+    }
+
+    fn is_ready_list_empty(&self, run: PipelineSlot) -> bool {
+        self.live(run).is_none_or(|live| live.ready.first().is_none())
     }
 
     /// READY → RUNNING, claimed once (E-20).

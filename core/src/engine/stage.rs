@@ -93,7 +93,7 @@ impl Engine {
         if place.replace(action).is_none() {
             self.staged_actions += 1;
         }
-        self.signals.work = true;
+        self.wake();
     }
 
     /// What is still to be said to an endpoint with a staged task; a task that has ended meanwhile is skipped.

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use crate::ids::{GroupIndex, PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::TaskArgs;
-use crate::wire::{CallConfig, Digest};
+use crate::wire::{ByteRange, CallConfig, ChipTensor, Digest, TensorTag};
 
 use super::check::Destination;
-use super::group::{GroupState, MemberState};
+use super::group::GroupState;
 use super::ring::{Ring, RingFull};
 use super::slot::{ArgsRef, BlockRef, Kind, NIL, TaskEvent};
 use super::{Engine, EngineError, Resource};
@@ -51,15 +51,23 @@ pub struct Allocated {
     pub address: u64,
 }
 
-/// What a submission needs of the pools; found out before anything is changed.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Needs {
-    /// Tensors in all lists: without any there is nothing to wire.
-    pub(super) tensors: usize,
-    /// Map entries.
-    pub(super) entries: u32,
-    /// Bytes of the block for all outputs to be allocated, each piece rounded up.
+/// What comes up while the arguments of a submission are taken in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wiring {
+    /// Outputs that the submit allocates; each will need a map entry.
+    pub(super) outputs: u32,
+    /// Bytes of the block for them, each piece rounded up.
     pub(super) block: u64,
+    /// The first producer that has failed already (E-12), or [`NIL`].
+    pub(super) poison: u32,
+}
+
+/// One argument list, taken apart once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<'a> {
+    pub(super) tensors: &'a [ChipTensor],
+    pub(super) tags: &'a [TensorTag],
+    pub(super) ranges: &'a [ByteRange],
 }
 
 impl Engine {
@@ -78,34 +86,22 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
         let destination = self.check_target(submission)?;
-        let needs = self.check_arguments(submission)?;
-        let slot = self.reserve(lease, submission, destination)?;
-        let mut poison = NIL;
-        if needs.tensors > 0 {
-            if let Err(error) = self.depend(slot, submission, needs, &mut poison) {
-                self.abandon(slot);
-                return Err(error);
-            }
-            if needs.block > 0 {
-                self.place_outputs(slot, submission, allocated);
-            }
+        let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
+        self.prepare(slot, lease, submission);
+        let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL };
+        if let Err(error) = self.take_in(slot, submission, destination, &mut wiring) {
+            self.abandon(slot);
+            return Err(error);
+        }
+        // Nothing fails from here on.
+        if wiring.outputs > 0 {
+            self.place_outputs(slot, submission, allocated);
+        }
+        if self.slots[slot].entries != NIL {
             self.insert_entries(slot);
         }
-        self.publish(slot, poison);
+        self.publish(slot, wiring.poison);
         Ok(())
-    }
-
-    /// Takes what the tensors need: edges, entries, and last of all the block, so that nothing can fail after it.
-    fn depend(
-        &mut self,
-        slot: TaskSlot,
-        submission: &Submission<'_>,
-        needs: Needs,
-        poison: &mut u32,
-    ) -> Result<(), EngineError> {
-        self.fit(needs)?;
-        self.wire(slot, submission, poison)?;
-        self.take_block(slot, needs)
     }
 
     /// Allocates `bytes` from the ring of the innermost scope: a slab that lives until its scope has ended and every
@@ -127,7 +123,7 @@ impl Engine {
         record.members = 0;
         record.references = 1;
         record.spread = false;
-        if let Err(error) = self.take_block(slot, Needs { block, ..Needs::default() }) {
+        if let Err(error) = self.take_block(slot, block) {
             self.abandon(slot);
             return Err(error);
         }
@@ -156,14 +152,8 @@ impl Engine {
         self.blocked(Resource::TaskWindow, 1, self.slots.capacity().into())
     }
 
-    /// Takes a record, room for the arguments, and the config.
-    fn reserve(
-        &mut self,
-        lease: PipelineSlot,
-        submission: &Submission<'_>,
-        destination: Destination,
-    ) -> Result<TaskSlot, EngineError> {
-        let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
+    /// Fills a new record with what is known before the arguments are looked at.
+    fn prepare(&mut self, slot: TaskSlot, lease: PipelineSlot, submission: &Submission<'_>) {
         let record = &mut self.slots[slot];
         record.run = lease;
         record.kind = Kind::Slab;
@@ -181,33 +171,31 @@ impl Engine {
             None => 0,
             Some(after) => u64::try_from(after.as_nanos()).unwrap_or(u64::MAX).max(1),
         };
-        if let Err(error) = self.fill(slot, submission, destination) {
-            self.abandon(slot);
-            return Err(error);
-        }
-        Ok(slot)
     }
 
-    fn fill(
+    /// Checks, connects and stores the arguments, and takes the config. The block comes last, so that a submit that
+    /// is blocked on anything else leaves the ring alone.
+    fn take_in(
         &mut self,
         slot: TaskSlot,
         submission: &Submission<'_>,
         destination: Destination,
+        wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
         match destination {
             Destination::One(kind) => {
                 self.slots[slot].kind = kind;
-                self.slots[slot].args = self.store_args(submission.members[0])?;
+                self.slots[slot].args = self.take_list(slot, 0, submission.members[0], wiring)?;
             }
-            Destination::Group => self.fill_group(slot, submission)?,
+            Destination::Group => self.fill_group(slot, submission, wiring)?,
         }
-        match submission.config {
+        if let Some(config) = submission.config
+            && matches!(submission.target, Target::NextLevel(_) | Target::NextLevelGroup(_))
+        {
             // SUB tasks, and `None`, carry the all-zero config.
-            Some(config) if matches!(submission.target, Target::NextLevel(_) | Target::NextLevelGroup(_)) => {
-                self.choose_config(slot, config)
-            }
-            _ => Ok(()),
+            self.choose_config(slot, config)?;
         }
+        if wiring.block > 0 { self.take_block(slot, wiring.block) } else { Ok(()) }
     }
 
     fn choose_config(&mut self, slot: TaskSlot, config: &CallConfig) -> Result<(), EngineError> {
@@ -221,8 +209,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the member table of a group and stores each member's arguments.
-    fn fill_group(&mut self, slot: TaskSlot, submission: &Submission<'_>) -> Result<(), EngineError> {
+    /// Makes the member table of a group and takes in each member's arguments.
+    fn fill_group(
+        &mut self,
+        slot: TaskSlot,
+        submission: &Submission<'_>,
+        wiring: &mut Wiring,
+    ) -> Result<(), EngineError> {
         let count = submission.members.len();
         let Some(first) = self.members.take(count as u32) else {
             return Err(self.blocked(Resource::GroupMembers, count as u64, self.members.capacity().into()));
@@ -233,23 +226,33 @@ impl Engine {
         };
         self.slots[slot].kind = Kind::Group { first, sub: targets.is_none() };
         for (index, args) in submission.members.iter().enumerate() {
-            let args = self.store_args(args)?;
-            let target = targets.and_then(|targets| self.workers.next_level(targets[index]));
-            let member = &mut self.members.members[first as usize + index];
-            member.args = args;
-            member.state = MemberState::Waiting;
-            member.target = target.unwrap_or(member.target);
+            if let Some(target) = targets.and_then(|targets| self.workers.next_level(targets[index])) {
+                self.members.members[first as usize + index].target = target;
+            }
+            let args = self.take_list(slot, index, args, wiring)?;
+            self.members.members[first as usize + index].args = args;
         }
         Ok(())
     }
 
-    /// Encodes an argument list into the arena; one without arguments takes no room.
-    fn store_args(&mut self, args: &TaskArgs) -> Result<ArgsRef, EngineError> {
+    /// Checks and connects the tensors of one list, and encodes it into the arena. A list without arguments takes no
+    /// room.
+    fn take_list(
+        &mut self,
+        slot: TaskSlot,
+        member: usize,
+        args: &TaskArgs,
+        wiring: &mut Wiring,
+    ) -> Result<ArgsRef, EngineError> {
+        args.check().map_err(|error| EngineError::Arguments { member, error })?;
         let view = args.view();
         if view.counts().word() == 0 {
             return Ok(ArgsRef::EMPTY);
         }
         let (tensors, scalars) = (view.tensors(), view.scalars());
+        if !tensors.is_empty() {
+            self.wire_list(slot, member, List { tensors, tags: args.tags(), ranges: args.ranges() }, wiring)?;
+        }
         let bytes = 8 + size_of_val(tensors) + size_of_val(scalars);
         let Some(stored) = self.arena.take(bytes) else {
             let needed = super::arena::ArgsArena::footprint(bytes) as u64;
@@ -264,33 +267,21 @@ impl Engine {
         }
     }
 
-    /// Whether the map has room for the task's entries.
-    fn fit(&self, needs: Needs) -> Result<(), EngineError> {
-        let (used, capacity) = (self.map.used(), self.map.capacity());
-        if needs.entries > capacity - used {
-            return Err(self.blocked(Resource::MapEntries, needs.entries.into(), capacity.into()));
-        }
-        Ok(())
-    }
-
     /// Takes the task's block from the ring of the innermost scope.
-    fn take_block(&mut self, slot: TaskSlot, needs: Needs) -> Result<(), EngineError> {
-        if needs.block == 0 {
-            return Ok(());
-        }
+    fn take_block(&mut self, slot: TaskSlot, block: u64) -> Result<(), EngineError> {
         let index = self.scopes.ring();
         let run = self.slots[slot].run;
         let ring = &mut self.backings.rings[index];
         let size = ring.bytes();
-        if needs.block > size {
-            return Err(EngineError::TooLarge { resource: Resource::Ring(index), needed: needs.block, size });
+        if block > size {
+            return Err(EngineError::TooLarge { resource: Resource::Ring(index), needed: block, size });
         }
-        match ring.take(needs.block, slot, run) {
+        match ring.take(block, slot, run) {
             Ok(sequence) => {
                 self.slots[slot].block = Some(BlockRef { ring: index as u8, sequence });
                 Ok(())
             }
-            Err(RingFull::Bytes) => Err(self.blocked(Resource::Ring(index), needs.block, size)),
+            Err(RingFull::Bytes) => Err(self.blocked(Resource::Ring(index), block, size)),
             Err(RingFull::Records) => {
                 let limit = ring.limit().into();
                 Err(self.blocked(Resource::Slabs(index), 1, limit))
