@@ -127,7 +127,7 @@ fn tensor_is_legal(tensor: &Tensor) {
     tensor.validate().expect("a decoded tensor is legal");
 }
 
-fn buffer_is_legal(buffer: &BufferDescriptor) {
+pub(crate) fn buffer_is_legal(buffer: &BufferDescriptor) {
     let range = buffer.range();
     assert_ne!(buffer.identity().generation, 0);
     match buffer.backend() {
