@@ -1,6 +1,6 @@
 //! One level: an engine with its driver, children on plain arrays, and a monitor that sees every device.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, L
 use laneway_core::engine::{Config, Engine, Submission, Target, WorkerClass, WorkerSpec};
 use laneway_core::ids::{EndpointIndex, RunId, SubId, WorkerId};
 use laneway_core::lane::{Start, poll_start, prepare_region};
-use laneway_core::mailbox::{ArrayWords, LongText, extension};
+use laneway_core::mailbox::{ArrayWords, LongText, Words, extension};
 use laneway_core::model::TaskArgs;
 use laneway_core::serve::{
     Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
@@ -167,6 +167,54 @@ impl Runner for Device {
     }
 }
 
+/// A mailbox as its child sees it, in which the child dies after a number of writes: SIGKILL between two instructions.
+#[derive(Debug)]
+pub(crate) struct Tripwire {
+    words: &'static ArrayWords,
+    left: Rc<Cell<u64>>,
+}
+
+/// Thrown where a child dies.
+struct Died;
+
+impl Tripwire {
+    fn count(&self) {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => std::panic::resume_unwind(Box::new(Died)),
+        }
+    }
+}
+
+impl Words for Tripwire {
+    fn load(&self, at: usize) -> i32 {
+        self.words.load(at)
+    }
+    fn load_relaxed(&self, at: usize) -> i32 {
+        self.words.load_relaxed(at)
+    }
+    fn store(&self, at: usize, value: i32) {
+        self.count();
+        self.words.store(at, value);
+    }
+    fn store_relaxed(&self, at: usize, value: i32) {
+        self.count();
+        self.words.store_relaxed(at, value);
+    }
+    fn compare_exchange(&self, at: usize, expected: i32, new: i32) -> Result<(), i32> {
+        self.count();
+        self.words.compare_exchange(at, expected, new)
+    }
+    fn fence(&self) {}
+    fn read(&self, at: usize) -> u64 {
+        self.words.read(at)
+    }
+    fn write(&self, at: usize, value: u64) {
+        self.count();
+        self.words.write(at, value);
+    }
+}
+
 /// How far a child has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
@@ -179,7 +227,9 @@ pub(crate) enum Life {
 }
 
 pub(crate) struct Member {
-    pub(crate) child: Child<&'static ArrayWords, Device>,
+    pub(crate) child: Child<Tripwire, Device>,
+    /// Writes that the child can still make.
+    pub(crate) left: Rc<Cell<u64>>,
     pub(crate) kind: Kind,
     pub(crate) life: Life,
     /// Sleeps until it is rung.
@@ -225,7 +275,6 @@ thread_local! {
 }
 
 fn mailbox() -> &'static ArrayWords {
-    use laneway_core::mailbox::Words as _;
     let pooled = POOL.with_borrow_mut(Vec::pop);
     let words = pooled.unwrap_or_else(|| Box::leak(Box::new(ArrayWords::new(REGION_BYTES))));
     // What these tests write lies in these pieces of each frame.
@@ -264,7 +313,8 @@ impl World {
                 Device { child: index, kind, monitor: monitor.clone(), prepared: vec![], launched: None, next: 0 };
             publish_ready(&words, depth);
             let spec = ChildSpec { frames: kind.frames(), protocol: Protocol::ChipTensors, depth };
-            let child = Child::new(words, device, spec);
+            let left = Rc::new(Cell::new(u64::MAX));
+            let child = Child::new(Tripwire { words, left: left.clone() }, device, spec);
             let mut text = LongText::new();
             assert!(matches!(poll_start(&words, &mut text), Start::Ready { .. }));
             workers.push(WorkerSpec { class, endpoint, staging: kind.frames() == Frames::Two });
@@ -281,7 +331,7 @@ impl World {
                 words,
             ));
             words_of.push(words);
-            members.push(Member { child, kind, life: Life::Serving, parked: false });
+            members.push(Member { child, left, kind, life: Life::Serving, parked: false });
         }
         let config = Config {
             task_window: 64,
@@ -312,12 +362,17 @@ impl World {
         if member.life != Life::Serving || member.parked {
             return;
         }
-        match member.child.step(&mut Quiet) {
+        let served = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| member.child.step(&mut Quiet))) {
+            Ok(served) => served,
+            Err(thrown) if thrown.is::<Died>() => return self.kill(index),
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        match served {
             Served::Worked | Served::Running => {}
             Served::Idle => {
-                extension::announce_sleep(member.child.words());
+                extension::announce_sleep(&member.child.words().words);
                 if member.child.has_work() {
-                    extension::announce_awake(member.child.words());
+                    extension::announce_awake(&member.child.words().words);
                 } else {
                     member.parked = true;
                 }
