@@ -8,7 +8,7 @@ mod library;
 use std::process::{Command, ExitCode};
 
 use laneway_ascend::{HostRuntime, LogThreshold};
-use laneway_conformance::chip::{Case, cases};
+use laneway_conformance::chip::{Case, Simulated, cases};
 use laneway_core::chip::DeviceRuntime;
 use laneway_sim::{Config, HostMemory, Profile, Simulator};
 
@@ -16,6 +16,9 @@ use library::Folder;
 
 /// The environment variable in which the harness names a case.
 const CASE: &str = "LANEWAY_TEST_CASE";
+
+/// Names a vendor's library to test: `…_PLATFORM`, `…_RUNTIME`, `…_RUNTIME_DIR`, and `…_CALLABLES`, separated by colons.
+const VENDOR: &str = "LANEWAY_CONFORMANCE";
 
 fn main() -> ExitCode {
     library::build();
@@ -26,7 +29,16 @@ fn main() -> ExitCode {
             all.push(harness::Case { name, run: conformance_case });
         }
     }
-    all.push(harness::Case { name: "a_c_program_adds_vectors", run: a_c_program_adds_vectors });
+    all.extend_from_slice(harness::cases![
+        a_c_program_adds_vectors,
+        the_command_runs_what_applies_to_a_library,
+        the_command_kills_a_case_that_hangs,
+    ]);
+    if std::env::var_os(format!("{VENDOR}_RUNTIME_DIR")).is_some() {
+        all.extend_from_slice(harness::cases![a_vendors_library]);
+    } else if std::env::var_os(CASE).is_none() {
+        println!("note: {VENDOR}_RUNTIME_DIR is not set, so no vendor's library is tested (docs: Chips)");
+    }
     harness::main(&all)
 }
 
@@ -49,7 +61,7 @@ fn in_process(case: &Case) {
     // SAFETY: the cases hand over tensors of live buffers of atomics, and addresses that are refused untouched.
     let host = unsafe { HostMemory::whole_process() };
     let mut device = Simulator::new(case.device.clone(), host).expect("the device comes up");
-    case.check(&mut device);
+    case.check(&mut device, &Simulated);
 }
 
 fn through_the_library(case: &Case) {
@@ -61,7 +73,7 @@ fn through_the_library(case: &Case) {
     let runtime = unsafe { HostRuntime::bind(&installation, LogThreshold::Off) }.expect("the library is bound");
     let mut device = runtime.open(0, None).expect("the device comes up");
     assert_eq!(device.contract(), profile.contract());
-    case.check(&mut device);
+    case.check(&mut device, &Simulated);
 }
 
 /// The interface from C: a program with a header of its own loads the library and adds two vectors, with each profile.
@@ -82,4 +94,72 @@ fn a_c_program_adds_vectors() {
         assert!(output.status.success(), "{text}{errors}");
         assert_eq!(text.trim(), "1000 elements are right", "{errors}");
     }
+}
+
+fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_laneway-conformance"))
+}
+
+/// Everything that a run of the command printed, and whether it ended well.
+fn outcome(command: &mut Command) -> (bool, String) {
+    let output = command.output().expect("the command runs");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The command against a folder with a library; the library is the simulated chip.
+fn the_command_runs_what_applies_to_a_library() {
+    let folder = Folder::new();
+    std::fs::copy(library::path(), folder.path().join("libhost_runtime.so")).expect("a copy");
+    for kernel in ["libaicpu_kernel.so", "libaicore_kernel.so"] {
+        folder.file(kernel, b"kernel");
+    }
+    let add = folder.file("add.callable", &laneway_sim::callable(laneway_sim::Kernel::Add));
+    let noop = folder.file("anything", &laneway_sim::callable(laneway_sim::Kernel::Noop));
+    let mut command = command();
+    command.args(["--platform", "a2a3", "--runtime-dir"]).arg(folder.path()).arg("--callable").arg(add);
+    command.arg("--callable").arg(format!("noop={}", noop.display()));
+    let (success, text) = outcome(&mut command);
+    assert!(success, "{text}");
+    assert!(text.contains("case no_call_is_taken_in_the_wrong_phase_a2a3_host_build_graph ... ok [C-6"), "{text}");
+    assert!(text.contains("skipped: needs a callable for matmul"), "{text}");
+    assert!(!text.contains("a5_") && !text.contains("tensormap"), "{text}");
+    let (success, text) = outcome(command.arg("--timeout").arg("0"));
+    assert!(!success && text.contains("usage:"), "{text}");
+}
+
+/// A device that never completes is killed and reported, and the rest goes on.
+fn the_command_kills_a_case_that_hangs() {
+    let (success, text) = outcome(command().args(["--timeout", "1", "a_run_that_hangs"]));
+    assert!(success, "the simulator passes it: {text}");
+    let folder = Folder::new();
+    std::fs::copy(library::path(), folder.path().join("libhost_runtime.so")).expect("a copy");
+    for kernel in ["libaicpu_kernel.so", "libaicore_kernel.so"] {
+        folder.file(kernel, b"kernel");
+    }
+    let add = folder.file("add", &laneway_sim::callable(laneway_sim::Kernel::Add));
+    let plan = laneway_sim::FaultPlan::none().with(laneway_sim::Point::Wait, 1, laneway_sim::Action::Hang);
+    let config = Config::new(Profile::A2a3HostBuildGraph).with_faults(plan);
+    let mut command = command();
+    command.env("LANEWAY_SIM_CONFIG", serde_json::to_string(&config).expect("plain data"));
+    command.args(["--platform", "a2a3", "--timeout", "1", "gaps_between"]).arg("--callable").arg(add);
+    let (success, text) = outcome(command.arg("--runtime-dir").arg(folder.path()));
+    assert!(!success && text.contains("killed after 1 s"), "{text}");
+}
+
+/// A vendor's library, if the environment names one.
+fn a_vendors_library() {
+    let value = |name: &str| std::env::var_os(format!("{VENDOR}_{name}"));
+    let mut command = command();
+    for (option, name) in [("--platform", "PLATFORM"), ("--runtime", "RUNTIME"), ("--runtime-dir", "RUNTIME_DIR")] {
+        if let Some(value) = value(name) {
+            command.arg(option).arg(value);
+        }
+    }
+    for file in std::env::split_paths(&value("CALLABLES").unwrap_or_default()) {
+        command.arg("--callable").arg(file);
+    }
+    let (success, text) = outcome(&mut command);
+    println!("{text}");
+    assert!(success);
 }

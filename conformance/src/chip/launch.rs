@@ -1,18 +1,26 @@
 //! Phases, acceptance, order, and what is left behind.
 
-use laneway_core::chip::{Call, ChipError, DeviceRuntime, Phase, Progress};
+use laneway_core::chip::{Call, ChipError, Phase, Progress};
 use laneway_core::ids::PipelineSlot;
-use laneway_sim::{Action, Config, FaultPlan, Kernel, Point, Profile, callable};
+use laneway_sim::{Action, Config, FaultPlan, Kernel, Point, Profile};
 
-use super::{Case, ONE, PLAIN, VectorAdd, ZERO, on_every_profile, register, slot};
+use super::{Bench, Case, ONE, PLAIN, VectorAdd, ZERO, on_every_profile, register, slot};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    let with =
-        |name, rules, profile, faults, run| Case { name, rules, device: Config::new(profile).with_faults(faults), run };
+    let with = |name, rules, profile, faults, run| Case {
+        kernels: &[Kernel::Add, Kernel::Mul],
+        device: Config::new(profile).with_faults(faults),
+        ..Case::new(name, rules, profile, run)
+    };
     let hbg = Profile::A2a3HostBuildGraph;
-    on_every_profile("no_call_is_taken_in_the_wrong_phase", &["C-6", "L-17", "T-24"], phases)
-        .chain(on_every_profile("a_run_that_was_never_launched_leaves_nothing", &["C-6", "L-15", "T-31"], abandon))
-        .chain(on_every_profile("shutdown_ends_what_runs", &["C-12", "T-31"], shutdown))
+    on_every_profile("no_call_is_taken_in_the_wrong_phase", &["C-6", "L-17", "T-24"], &[Kernel::Add], phases)
+        .chain(on_every_profile(
+            "a_run_that_was_never_launched_leaves_nothing",
+            &["C-6", "L-15", "T-31"],
+            &[Kernel::Add],
+            abandon,
+        ))
+        .chain(on_every_profile("shutdown_ends_what_runs", &["C-12", "T-31"], &[Kernel::Add], shutdown))
         .chain([
             with(
                 "a_second_run_launches_after_the_first_was_finalized",
@@ -38,7 +46,7 @@ pub(super) fn cases() -> impl Iterator<Item = Case> {
         ])
 }
 
-fn phases(device: &mut dyn DeviceRuntime) {
+fn phases(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let work = VectorAdd::new();
     let wrong = |call, phase| ChipError::WrongPhase { call, slot: PipelineSlot::Zero, phase };
@@ -63,7 +71,7 @@ fn phases(device: &mut dyn DeviceRuntime) {
     assert!(!device.accepted(run));
 }
 
-fn abandon(device: &mut dyn DeviceRuntime) {
+fn abandon(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     device.run(add, &VectorAdd::new().args, &PLAIN, ZERO).expect("run");
     let settled = device.committed_memory();
@@ -81,7 +89,7 @@ fn abandon(device: &mut dyn DeviceRuntime) {
     assert!(work.is_done());
 }
 
-fn shutdown(device: &mut dyn DeviceRuntime) {
+fn shutdown(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let (first, second) = (VectorAdd::new(), VectorAdd::new());
     let run = device.prepare(add, &first.args, &PLAIN, ZERO).expect("prepare");
@@ -95,11 +103,12 @@ fn shutdown(device: &mut dyn DeviceRuntime) {
     device.shutdown().expect("a second shutdown does nothing");
     let gone = |call| ChipError::DeviceGone { call };
     assert_eq!(device.prepare(add, &first.args, &PLAIN, ZERO), Err(gone(Call::Prepare)));
-    assert_eq!(device.register(slot(1), &callable(Kernel::Noop)), Err(gone(Call::Register)));
+    let blob = device.callable(Kernel::Add);
+    assert_eq!(device.register(slot(1), &blob), Err(gone(Call::Register)));
     assert_eq!(device.malloc(1), Err(gone(Call::Malloc)));
 }
 
-fn order(device: &mut dyn DeviceRuntime) {
+fn order(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let mul = register(device, 1, Kernel::Mul);
     let (first, second) = (VectorAdd::new(), VectorAdd::new());
@@ -118,7 +127,7 @@ fn order(device: &mut dyn DeviceRuntime) {
     assert_eq!(second.out.f32s(), [10.0, 40.0, 90.0, 160.0]);
 }
 
-fn hang(device: &mut dyn DeviceRuntime) {
+fn hang(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let work = VectorAdd::new();
     let run = device.prepare(add, &work.args, &PLAIN, ZERO).expect("prepare");
@@ -129,7 +138,7 @@ fn hang(device: &mut dyn DeviceRuntime) {
     assert!(device.accepted(run));
 }
 
-fn no_acceptance(device: &mut dyn DeviceRuntime) {
+fn no_acceptance(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let work = VectorAdd::new();
     let run = device.prepare(add, &work.args, &PLAIN, ZERO).expect("prepare");

@@ -1,17 +1,16 @@
 //! Errors after a launch: the completion is unproven (C-9).
 
-use laneway_core::chip::{Call, ChipError, DeviceRuntime};
+use laneway_core::chip::{Call, ChipError};
 use laneway_sim::{Action, Config, FaultPlan, Kernel, Point, Profile};
 
-use super::{Case, PLAIN, VectorAdd, ZERO, register};
+use super::{Bench, Case, PLAIN, VectorAdd, ZERO, register};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
     Profile::ALL.into_iter().flat_map(|profile| {
         let with = |name, at, action, run| Case {
-            name,
-            rules: &["C-9", "T-24", "T-30"],
             device: Config::new(profile).with_faults(FaultPlan::none().with(at, 1, action)),
-            run,
+            kernels: &[Kernel::Add],
+            ..Case::new(name, &["C-9", "T-24", "T-30"], profile, run)
         };
         [
             with("a_poll_that_fails_proves_nothing", Point::Poll, Action::Error(-7), poll_fails),
@@ -21,19 +20,19 @@ pub(super) fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-fn poll_fails(device: &mut dyn DeviceRuntime) {
+fn poll_fails(device: &mut Bench<'_>) {
     lost(device, Call::Poll, -7);
 }
 
-fn wait_fails(device: &mut dyn DeviceRuntime) {
+fn wait_fails(device: &mut Bench<'_>) {
     lost(device, Call::Wait, -8);
 }
 
-fn launch_fails(device: &mut dyn DeviceRuntime) {
+fn launch_fails(device: &mut Bench<'_>) {
     lost(device, Call::Launch, -1);
 }
 
-fn lost(device: &mut dyn DeviceRuntime, at: Call, number: i32) {
+fn lost(device: &mut Bench<'_>, at: Call, number: i32) {
     let add = register(device, 0, Kernel::Add);
     let work = VectorAdd::new();
     let run = device.prepare(add, &work.args, &PLAIN, ZERO).expect("prepare");

@@ -1,19 +1,22 @@
 //! What is computed, and what is not touched.
 
-use laneway_core::chip::{ChipError, DeviceRuntime};
+use laneway_core::chip::ChipError;
 use laneway_core::wire::{AddressSpace, ArgDirection, ChipTensor, Dtype};
 use laneway_sim::{Kernel, Program, scale_factor};
 
-use super::{Case, HostBuffer, PLAIN, ZERO, on_every_profile, register, slot, storage};
+use super::{Bench, Case, HostBuffer, PLAIN, ZERO, on_every_profile, register, slot, storage};
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    on_every_profile("gaps_between_elements_are_not_touched", &["T-1", "T-24"], strided)
-        .chain(on_every_profile("steps_of_a_program_see_each_others_results", &[], chain))
-        .chain(on_every_profile("many_runs_give_the_same_answer_and_leave_nothing", &["L-15"], many))
-        .chain(on_every_profile("arguments_that_do_not_fit_are_refused", &["C-13"], misfits))
+    on_every_profile("gaps_between_elements_are_not_touched", &["T-1", "T-24"], &[Kernel::Add], strided)
+        .chain(
+            on_every_profile("steps_of_a_program_see_each_others_results", &[], &[], chain)
+                .map(|case| Case { programs: true, ..case }),
+        )
+        .chain(on_every_profile("many_runs_give_the_same_answer_and_leave_nothing", &["L-15"], &[Kernel::MatMul], many))
+        .chain(on_every_profile("arguments_that_do_not_fit_are_refused", &["C-13"], &[Kernel::Add], misfits))
 }
 
-fn strided(device: &mut dyn DeviceRuntime) {
+fn strided(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let values: Vec<f32> = (0..64).map(|index| index as f32).collect();
     let (a, b, out) = (HostBuffer::of_f32(&values), HostBuffer::of_f32(&values), HostBuffer::of_f32(&[-1.0; 64]));
@@ -34,14 +37,15 @@ fn strided(device: &mut dyn DeviceRuntime) {
     assert_eq!((a.f32s(), b.f32s()), (values.clone(), values));
 }
 
-fn chain(device: &mut dyn DeviceRuntime) {
+fn chain(device: &mut Bench<'_>) {
     let directions = [ArgDirection::In, ArgDirection::In, ArgDirection::Out, ArgDirection::InOut];
     let program = Program::new("chain", &directions, 1)
         .and_then(|program| program.step(Kernel::Add, &[0, 1, 2], None))
         .and_then(|program| program.step(Kernel::Scale, &[2, 2], Some(0)))
         .and_then(|program| program.step(Kernel::Add, &[2, 3, 3], None))
         .expect("a legal program");
-    device.register(slot(5), &program.to_callable()).expect("register");
+    let blob = device.callables.program(&program).expect("a case runs only where its programs are");
+    device.register(slot(5), &blob).expect("register");
     let [a, b, sum, total] = [1.0, 2.0, 0.0, 100.0].map(|value| HostBuffer::of_f32(&[value; 4]));
     let tensors = [&a, &b, &sum, &total].map(|buffer| buffer.dense_f32(&[4]));
     let args = storage(&tensors, &[scale_factor(10.0)]);
@@ -51,7 +55,7 @@ fn chain(device: &mut dyn DeviceRuntime) {
     assert_eq!(total.f32s(), [160.0; 4], "an INOUT is read as well");
 }
 
-fn many(device: &mut dyn DeviceRuntime) {
+fn many(device: &mut Bench<'_>) {
     let matmul = register(device, 0, Kernel::MatMul);
     let a = HostBuffer::of_f32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let b = HostBuffer::of_f32(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
@@ -66,7 +70,7 @@ fn many(device: &mut dyn DeviceRuntime) {
     assert_eq!(device.committed_memory(), settled);
 }
 
-fn misfits(device: &mut dyn DeviceRuntime) {
+fn misfits(device: &mut Bench<'_>) {
     let add = register(device, 0, Kernel::Add);
     let buffer = HostBuffer::of_f32(&[0.0; 16]);
     let four = buffer.dense_f32(&[4]);

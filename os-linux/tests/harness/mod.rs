@@ -29,6 +29,7 @@ use rustix::process::{
 };
 
 /// One case: its name is that of its function.
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     /// What is printed and filtered by.
     pub(crate) name: &'static str,
