@@ -590,7 +590,6 @@ fn reserved_remote_controls_decode_to_their_names() {
     assert!(matches!(refused, Err(WireError::UnknownCode { value: 18, .. })), "{refused:?}");
 }
 
-/// W-9
 #[test]
 fn texts_end_at_a_character_and_in_their_field() {
     let mut message = [b'x'; frame::MESSAGE_BYTES];
@@ -600,11 +599,6 @@ fn texts_end_at_a_character_and_in_their_field() {
     assert_eq!(frame::message_text(&message), "xxx");
     message[2] = 0xC3;
     assert_eq!(frame::message_text(&message), "xx");
-    let detail = |len: u32, text: &[u8]| [&len.to_le_bytes()[..], text].concat();
-    assert_eq!(frame::detail_text(&detail(2, b"long")), "lo");
-    assert_eq!(frame::detail_text(&detail(u32::MAX, b"long")), "long");
-    assert_eq!(frame::detail_text(&detail(u32::MAX, &[b'x'; 5_000])).len(), frame::DETAIL_TEXT_BYTES);
-    assert_eq!(frame::detail_text(&[1, 0, 0]), "");
     assert_eq!(frame::cut("aéz", 2), "a");
     assert_eq!(frame::cut("aéz", 3), "aé");
     assert_eq!(frame::cut("aéz", 9), "aéz");

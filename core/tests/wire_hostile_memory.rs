@@ -8,7 +8,7 @@ use laneway_core::ids::{DispatchId, Generation, PipelineSlot, RunId};
 use laneway_core::mailbox::{self, Frame, LONG_TEXT, LongText, Peer, Snapshot, Words};
 use laneway_core::wire::control::{ControlCommand, ControlRequest, CopySpan, Staged};
 use laneway_core::wire::*;
-use laneway_core::wire::{args, frame};
+use laneway_core::wire::{args, extension, frame};
 use zerocopy::IntoBytes;
 
 mod wire_properties;
@@ -18,39 +18,56 @@ fn rounds() -> u64 {
     std::env::var("LANEWAY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500_000)
 }
 
-/// Memory of two threads: every byte belongs to one atomic, 32 bits for the named words and 64 for the rest.
+/// Memory of two threads: every byte belongs to one atomic, 32 bits for the named words and 64 for the rest. An access
+/// of the other width is a fault of whoever makes it.
 struct Shared {
     wide: Box<[AtomicU64]>,
     narrow: Box<[AtomicI32]>,
+    is_narrow: Box<[bool]>,
 }
 
 impl Shared {
     fn new() -> Self {
         let wide = (0..frame::REGION_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         let narrow = (0..frame::REGION_BYTES / 4).map(|_| AtomicI32::new(0)).collect();
-        Self { wide, narrow }
+        let named = |at: usize| {
+            frame::NARROW_WORDS.contains(&(at % frame::FRAME_BYTES)) || extension::NARROW_WORDS.contains(&at)
+        };
+        let is_narrow = (0..frame::REGION_BYTES / 4).map(|word| named(4 * word)).collect();
+        Self { wide, narrow, is_narrow }
+    }
+
+    fn narrow(&self, at: usize) -> &AtomicI32 {
+        assert!(self.is_narrow[at / 4], "{at} is no word of 32 bits");
+        &self.narrow[at / 4]
+    }
+
+    fn wide(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8), "{at} is no place of a word");
+        assert!(!self.is_narrow[at / 4] && !self.is_narrow[at / 4 + 1], "a word of 32 bits lies in the word at {at}");
+        &self.wide[at / 8]
     }
 }
 
 impl Words for Shared {
     fn load(&self, at: usize) -> i32 {
-        self.narrow[at / 4].load(Ordering::Acquire)
+        self.narrow(at).load(Ordering::Acquire)
     }
 
     fn load_relaxed(&self, at: usize) -> i32 {
-        self.narrow[at / 4].load(Ordering::Relaxed)
+        self.narrow(at).load(Ordering::Relaxed)
     }
 
     fn store(&self, at: usize, value: i32) {
-        self.narrow[at / 4].store(value, Ordering::Release);
+        self.narrow(at).store(value, Ordering::Release);
     }
 
     fn store_relaxed(&self, at: usize, value: i32) {
-        self.narrow[at / 4].store(value, Ordering::Relaxed);
+        self.narrow(at).store(value, Ordering::Relaxed);
     }
 
     fn compare_exchange(&self, at: usize, expected: i32, new: i32) -> Result<(), i32> {
-        self.narrow[at / 4].compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+        self.narrow(at).compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
     fn fence(&self) {
@@ -58,11 +75,11 @@ impl Words for Shared {
     }
 
     fn read(&self, at: usize) -> u64 {
-        self.wide[at / 8].load(Ordering::Relaxed)
+        self.wide(at).load(Ordering::Relaxed)
     }
 
     fn write(&self, at: usize, value: u64) {
-        self.wide[at / 8].store(value, Ordering::Relaxed);
+        self.wide(at).store(value, Ordering::Relaxed);
     }
 }
 

@@ -7,9 +7,7 @@ use static_assertions::{const_assert, const_assert_eq};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::args::{self, ArgsView, TaskArgsView};
-use super::{
-    CallConfig, Digest, DispatchIdentity, PipelineSlotLease, Protocol, SlotRule, Tensor, Trailer, WireError, num,
-};
+use super::{CallConfig, Digest, DispatchIdentity, PipelineSlotLease, Protocol, SlotRule, Tensor, Trailer, WireError};
 use crate::ids::PipelineSlot;
 
 /// Bytes of one frame.
@@ -325,15 +323,6 @@ impl core::fmt::Debug for TaskFrame {
 pub fn message_text(field: &[u8; MESSAGE_BYTES]) -> &str {
     let text = field.split(|&byte| byte == 0).next().unwrap_or_default();
     utf8_head(text)
-}
-
-/// The text of a detail area: length word, then text. A length that does not fit is cut to what does; what is not UTF-8
-/// is cut off.
-#[must_use]
-pub fn detail_text(area: &[u8]) -> &str {
-    let Some((len, text)) = area.split_first_chunk() else { return "" };
-    let len = num::index(u32::from_le_bytes(*len)).min(DETAIL_TEXT_BYTES).min(text.len());
-    utf8_head(text.get(..len).unwrap_or_default())
 }
 
 fn utf8_head(text: &[u8]) -> &str {

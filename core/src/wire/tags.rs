@@ -55,20 +55,6 @@ wire_code! {
     }
 }
 
-impl TensorTag {
-    /// Whether the task writes the tensor.
-    #[must_use]
-    pub const fn writes(self) -> bool {
-        matches!(self, Self::Output | Self::InOut | Self::OutputExisting)
-    }
-
-    /// Whether the task waits for those who write the tensor.
-    #[must_use]
-    pub const fn looks_up(self) -> bool {
-        matches!(self, Self::Input | Self::InOut)
-    }
-}
-
 wire_code! {
     /// What a callable declares for one parameter.
     ArgDirection, "argument direction", "0 SCALAR, 1 IN, 2 OUT, 3 INOUT" {

@@ -193,7 +193,6 @@ pub(crate) fn task_frame(input: &[u8]) {
         assert_eq!(again.decode(served, rule), Ok(request));
     }
     assert!(frame::message_text(&frame.message).len() <= frame::MESSAGE_BYTES);
-    assert!(frame::detail_text(&frame.args[frame::DETAIL - frame::ARGS..]).len() <= frame::DETAIL_TEXT_BYTES);
 }
 
 /// Tensors and scalars into bytes, the length written.
