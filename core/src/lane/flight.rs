@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::Phase;
+use super::{Act, Phase};
 use crate::mailbox::Stamp;
 use crate::time::Instant;
 use crate::wire::{DispatchIdentity, FrameState};
@@ -34,14 +34,6 @@ pub struct Flight<K> {
     pub(super) limit: Option<Duration>,
     /// When it is overdue.
     pub(super) due: Option<Instant>,
-    /// What was permitted before the child had staged the frame (L-8).
-    pub(super) permission: Permission,
-}
-
-/// A permission that waits for FRAME_STAGED.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Permission {
-    None,
-    Activate,
-    Withdraw,
+    /// [`Act::Activate`] or [`Act::Withdraw`], asked for before the child had staged the frame (L-8).
+    pub(super) wanted: Option<Act>,
 }

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use super::control::ControlState;
-use super::flight::{Flight, Permission, Record};
-use super::{EndpointSpec, ExitCause, Frames, LaneError, Phase, Place, Poison, RawState};
+use super::flight::{Flight, Record};
+use super::{Act, EndpointSpec, ExitCause, Frames, LaneError, Phase, Place, Poison, RawState};
 use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
 use crate::mailbox::{Frame, Peer, Publication, Stamp, Words, extension, publish};
 use crate::time::Instant;
@@ -172,16 +172,16 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.next_dispatch = dispatch.next();
         let identity = DispatchIdentity { run: job.run, slot: job.slot, generation: job.generation, dispatch };
         let stamp = Stamp::of(self.spec.protocol, &identity);
-        let (phase, lane) = match job.prepare_only {
-            false => (Phase::Published, &mut self.active),
-            true => (Phase::Preparing, &mut self.staged),
+        let (act, lane) = match job.prepare_only {
+            false => (Act::Send, &mut self.active),
+            true => (Act::Stage, &mut self.staged),
         };
+        let phase = act.leads_to();
         *lane = Some(slot);
         self.inflight += 1;
-        let permission = Permission::None;
         let due = job.limit.filter(|_| !job.prepare_only).map(|limit| now.saturating_add(limit));
         let (key, limit) = (job.key, job.limit);
-        let flight = Flight { key, identity, phase, since: now, stamp, accepted: false, permission, limit, due };
+        let flight = Flight { key, identity, phase, since: now, stamp, accepted: false, wanted: None, limit, due };
         self.frames[slot.index()] = Record::Busy(flight);
         let task = Publication { stamp, digest: job.digest, config: job.config, blob: job.blob };
         publish(words, frame, &task, self.child, phase.state());
@@ -221,13 +221,13 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Err(LaneError::Occupied { lane: "active", inflight, capacity });
         }
         let flight = self.flight_mut(slot).ok_or(LaneError::NothingStaged)?;
-        if flight.identity.run != run || flight.permission != Permission::None || flight.phase == Phase::Withdrawn {
+        if flight.identity.run != run || flight.wanted.is_some() || flight.phase == Phase::Withdrawn {
             return Err(LaneError::NothingStaged);
         }
-        flight.permission = Permission::Activate;
+        flight.wanted = Some(Act::Activate);
         flight.due = flight.limit.map(|limit| now.saturating_add(limit));
         (self.active, self.staged) = (Some(slot), None);
-        self.use_permission(words, slot, now)
+        self.do_wanted(words, slot, now)
     }
 
     /// Takes a staged dispatch back; it ends as skipped once the child has answered (L-38).
@@ -238,34 +238,24 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.check_open()?;
         let slot = self.staged.ok_or(LaneError::NothingStaged)?;
         let flight = self.flight_mut(slot).filter(|flight| flight.key == key).ok_or(LaneError::NothingStaged)?;
-        flight.permission = Permission::Withdraw;
-        self.use_permission(words, slot, now)
+        flight.wanted = Some(Act::Withdraw);
+        self.do_wanted(words, slot, now)
     }
 
-    /// Publishes ACTIVATE by compare-exchange from FRAME_STAGED, if that is what the frame shows.
-    pub(super) fn use_permission<W: Words>(
-        &mut self,
-        words: &W,
-        slot: PipelineSlot,
-        now: Instant,
-    ) -> Result<(), LaneError> {
-        let Some(flight) = self.flight_mut(slot) else { return Ok(()) };
-        let (Phase::Waiting, permission, stamp) = (flight.phase, flight.permission, flight.stamp) else {
+    /// Publishes ACTIVATE by compare-exchange from FRAME_STAGED, if that is wanted and the child has staged the frame.
+    pub(super) fn do_wanted<W: Words>(&mut self, words: &W, slot: PipelineSlot, now: Instant) -> Result<(), LaneError> {
+        let Some(Flight { phase, wanted: Some(act), stamp, .. }) = self.flight(slot).copied() else { return Ok(()) };
+        if act.legal_in() != Some(phase) {
             return Ok(());
-        };
-        let next = match permission {
-            Permission::None => return Ok(()),
-            Permission::Activate => Phase::Activated,
-            Permission::Withdraw => Phase::Withdrawn,
-        };
+        }
         let frame = Frame::task(slot);
         self.compare(words, slot, &stamp, super::HandOver::Activation).map_err(|reason| self.poisoned(reason, now))?;
-        if permission == Permission::Withdraw {
+        if act == Act::Withdraw {
             frame.clear_dispatch(words);
         }
         if let Some(flight) = self.flight_mut(slot) {
             // If the exchange fails the child has failed the frame meanwhile, and the next look sees that.
-            flight.phase = next;
+            flight.phase = act.leads_to();
         }
         if frame.activate(words).is_ok() {
             self.published = true;

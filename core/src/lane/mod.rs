@@ -19,6 +19,6 @@ pub use event::{ControlOutcome, Event, Outcome};
 pub use exit_cause::{EXIT_DEVICE, EXIT_PROTOCOL, ExitCause};
 pub use flight::Flight;
 pub use lane::{Job, Lane};
-pub use phase::{Phase, Sight};
+pub use phase::{Act, Phase, Sight};
 pub use poison::{During, HandOver, LaneError, Place, Poison, RawState};
 pub use start::{Start, poll_start, prepare_region};

@@ -25,6 +25,50 @@ pub enum Phase {
     Launched,
 }
 
+/// What the parent publishes into a task frame: the other half of its transition table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Act {
+    /// A task of the executing run.
+    Send,
+    /// A task of the next run, for staging.
+    Stage,
+    /// A staged task may run: by compare-exchange from FRAME_STAGED (L-8).
+    Activate,
+    /// A staged task is taken back: the same with the dispatch id gone from the trailer (L-38).
+    Withdraw,
+}
+
+impl Act {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Send, Self::Stage, Self::Activate, Self::Withdraw];
+
+    /// The phase in which it is legal; `None` is a free frame.
+    #[must_use]
+    pub const fn legal_in(self) -> Option<Phase> {
+        match self {
+            Self::Send | Self::Stage => None,
+            Self::Activate | Self::Withdraw => Some(Phase::Waiting),
+        }
+    }
+
+    /// The phase that it leads to; its [`Phase::state`] is what is published.
+    #[must_use]
+    pub const fn leads_to(self) -> Phase {
+        match self {
+            Self::Send => Phase::Published,
+            Self::Stage => Phase::Preparing,
+            Self::Activate => Phase::Activated,
+            Self::Withdraw => Phase::Withdrawn,
+        }
+    }
+
+    /// Whether an endpoint with so many frames knows it.
+    #[must_use]
+    pub const fn exists_with(self, frames: Frames) -> bool {
+        matches!((self, frames), (Self::Send, _) | (_, Frames::Two))
+    }
+}
+
 /// What a state word means.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sight {
@@ -90,12 +134,6 @@ impl Phase {
             Self::Activated | Self::Withdrawn => FrameState::Activate,
             Self::Launched => FrameState::TaskLaunched,
         }
-    }
-
-    /// Whether the dispatch sits in the staged lane and was not activated.
-    #[must_use]
-    pub const fn is_successor(self) -> bool {
-        matches!(self, Self::Preparing | Self::Waiting | Self::Withdrawn)
     }
 }
 

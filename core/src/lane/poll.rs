@@ -1,6 +1,6 @@
 //! Looking at a mailbox: what changed since the last look.
 
-use super::flight::{Flight, Permission, Record};
+use super::flight::{Flight, Record};
 use super::lane::Life;
 use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight};
 use crate::ids::PipelineSlot;
@@ -97,10 +97,8 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                 self.compare(words, slot, &flight.stamp, HandOver::Staging)?;
                 let preparation = staged_preparation(frame.preparation(words), place)?;
                 self.set_phase(slot, phase);
-                if flight.permission != Permission::None {
-                    // A failure to publish has poisoned, which the next poll reports.
-                    let _ = self.use_permission(words, slot, now);
-                }
+                // A failure to publish has poisoned, which the next poll reports.
+                let _ = self.do_wanted(words, slot, now);
                 Ok(Some(Event::Staged { key: flight.key, preparation }))
             }
             Sight::Moved(phase) => {

@@ -134,3 +134,59 @@ pub const fn news(frames: Frames, stage: Stage, state: FrameState) -> Option<New
         _ => return None,
     })
 }
+
+/// What the child does to a task that it took in: the other half of its transition table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Deed {
+    /// Its private snapshot is validated.
+    Stage,
+    /// The device has it.
+    Launch,
+    /// It ran, and was finalised.
+    Succeed,
+    /// It was refused, failed, withdrawn or given up.
+    Fail,
+}
+
+impl Deed {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stage, Self::Launch, Self::Succeed, Self::Fail];
+
+    /// The state word that is published for it, if any.
+    #[must_use]
+    pub const fn state(self, frames: Frames) -> Option<FrameState> {
+        match (frames, self) {
+            (Frames::One, Self::Stage | Self::Launch) => None,
+            (Frames::One, Self::Succeed | Self::Fail) | (Frames::Two, Self::Succeed) => Some(FrameState::TaskDone),
+            (Frames::Two, Self::Stage) => Some(FrameState::FrameStaged),
+            (Frames::Two, Self::Launch) => Some(FrameState::TaskLaunched),
+            (Frames::Two, Self::Fail) => Some(FrameState::TaskFailed),
+        }
+    }
+
+    /// The stage that it leads to from `stage`; `None` where it cannot happen. A task that is refused was never staged.
+    #[must_use]
+    pub const fn leads_to(self, stage: Stage) -> Option<Stage> {
+        match (self, stage) {
+            (Self::Stage, Stage::Staged | Stage::Waiting) => Some(stage),
+            (Self::Launch, Stage::Staged | Stage::Activated) => Some(Stage::Running),
+            // A short run is over before its launch was published.
+            (Self::Succeed, Stage::Running) => Some(Stage::Empty),
+            (Self::Fail, _) => Some(Stage::Empty),
+            _ => None,
+        }
+    }
+}
+
+impl News {
+    /// The stage that it leads to, if it changes anything.
+    #[must_use]
+    pub const fn leads_to(self) -> Option<Stage> {
+        match self {
+            Self::None => None,
+            Self::Task => Some(Stage::Staged),
+            Self::Successor => Some(Stage::Waiting),
+            Self::Activation => Some(Stage::Activated),
+        }
+    }
+}

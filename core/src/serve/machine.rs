@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use super::control::Pending;
-use super::hold::{Hold, News, Right, Staged, news};
+use super::hold::{Deed, Hold, News, Right, Stage, Staged, news};
 use super::leaf::{ParentBell, Report, Runner, Task};
 use crate::ids::PipelineSlot;
 use crate::lane::Frames;
@@ -272,27 +272,37 @@ impl<T: Copy + Eq> Machine<T> {
     ) {
         let frame = Frame::task(slot);
         write_failure(env.words, frame, code, env.report.as_str(), self.parent);
-        let terminal = match self.spec.frames {
-            Frames::One => FrameState::TaskDone,
-            Frames::Two => FrameState::TaskFailed,
-        };
-        self.hand_back(slot, terminal, env);
+        self.hand_back(slot, Deed::Fail, env);
     }
 
-    /// Publishes a terminal state.
+    /// Publishes a terminal state. The frame is the parent's from then on.
     pub(super) fn hand_back<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,
-        terminal: FrameState,
+        end: Deed,
         env: &mut Env<'_, W, R, B>,
     ) {
+        let stage = self.holds[slot.index()].stage();
+        debug_assert_eq!(end.leads_to(stage), Some(Stage::Empty), "{end:?} of a task that is {stage:?}");
         self.holds[slot.index()] = Hold::Empty;
         if self.claim == Some(slot) {
             self.claim = None;
         }
         self.last = Last::Task;
-        Frame::task(slot).publish_state(env.words, terminal);
-        env.bell.published();
+        self.publish(slot, end, env);
+    }
+
+    /// Publishes the state word that belongs to what was done, if there is one.
+    pub(super) fn publish<W: Words, R, B: ParentBell>(
+        &self,
+        slot: PipelineSlot,
+        deed: Deed,
+        env: &mut Env<'_, W, R, B>,
+    ) {
+        if let Some(state) = deed.state(self.spec.frames) {
+            Frame::task(slot).publish_state(env.words, state);
+            env.bell.published();
+        }
     }
 
     /// Compares the frame with what was validated. If it changed, the report names both identities.

@@ -18,7 +18,7 @@ mod stop;
 pub use blocking::Blocking;
 pub use child::Child;
 pub use chip_runner::{ChipRunner, RunnerError};
-pub use hold::{News, Stage, news};
+pub use hold::{Deed, News, Stage, news};
 pub use leaf::{Failure, Launch, Leaf, NoBell, ParentBell, Poll, PrepareError, Report, Runner, Task};
 pub use machine::{ChildSpec, Leave, Machine, Memory, Served};
 pub use start::{publish_failed, publish_ready};

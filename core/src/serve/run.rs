@@ -2,13 +2,11 @@
 
 use core::fmt::Write as _;
 
-use super::hold::{Hold, Staged};
+use super::hold::{Deed, Hold, Staged};
 use super::leaf::{Failure, Launch, ParentBell, Poll, Runner};
 use super::machine::{Env, Flow, Leave, Machine, task};
 use crate::ids::PipelineSlot;
-use crate::lane::Frames;
 use crate::mailbox::{Frame, Stamp, Words};
-use crate::wire::FrameState;
 
 impl<T: Copy + Eq> Machine<T> {
     /// Moves the run that owns the claim; without one, chooses it; then prepares the successor that waits.
@@ -73,10 +71,7 @@ impl<T: Copy + Eq> Machine<T> {
             Ok(Launch::Running) => {
                 let accepted = self.forward_acceptance(slot, token, false, env);
                 self.holds[slot.index()] = Hold::Running { stamp: staged.stamp, token, accepted };
-                if self.spec.frames == Frames::Two {
-                    Frame::task(slot).publish_state(env.words, FrameState::TaskLaunched);
-                    env.bell.published();
-                }
+                self.publish(slot, Deed::Launch, env);
             }
             Err(failure) => self.finish(slot, staged.stamp, token, Err(failure), env)?,
         }
@@ -206,7 +201,7 @@ impl<T: Copy + Eq> Machine<T> {
         match result {
             Ok(()) => {
                 self.recheck(slot, &stamp, env)?;
-                self.hand_back(slot, FrameState::TaskDone, env);
+                self.hand_back(slot, Deed::Succeed, env);
                 Ok(())
             }
             Err(failure) => {

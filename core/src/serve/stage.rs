@@ -2,13 +2,13 @@
 
 use core::fmt::Write as _;
 
-use super::hold::{Hold, Right, Staged};
+use super::hold::{Deed, Hold, Right, Staged};
 use super::leaf::{Failure, ParentBell, PrepareError, Runner};
 use super::machine::{Env, Leave, Machine, task};
 use crate::ids::PipelineSlot;
 use crate::lane::Frames;
 use crate::mailbox::{Frame, Words};
-use crate::wire::{FrameState, Preparation, WireError};
+use crate::wire::{Preparation, WireError};
 
 /// What is wrong with a published frame, worded for the parent's side.
 enum Refusal {
@@ -92,10 +92,8 @@ impl<T: Copy + Eq> Machine<T> {
         self.holds[slot.index()] = Hold::Staged(staged);
         self.recheck(slot, &staged.stamp, env)?;
         let preparation = if staged.token.is_some() { Preparation::Prepared } else { Preparation::Validated };
-        let frame = Frame::task(slot);
-        frame.set_preparation(env.words, preparation);
-        frame.publish_state(env.words, FrameState::FrameStaged);
-        env.bell.published();
+        Frame::task(slot).set_preparation(env.words, preparation);
+        self.publish(slot, Deed::Stage, env);
         Ok(())
     }
 
