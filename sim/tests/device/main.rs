@@ -5,4 +5,6 @@ mod faults;
 mod kernels;
 mod lifecycle;
 mod memory;
+#[path = "../reference/mod.rs"]
+mod reference;
 mod support;

@@ -1,0 +1,244 @@
+//! The same devices as chip children of a worker: parent → mailbox → child → device → copy-back.
+
+#[path = "../../os-linux/tests/harness/mod.rs"]
+mod harness;
+mod library;
+#[path = "../../sim/tests/reference/mod.rs"]
+mod reference;
+
+use std::process::ExitCode;
+
+use laneway_ascend::{HostRuntime, Installation, LogThreshold};
+use laneway_core::wire::AddressSpace;
+use laneway_linux::{CallableHandle, Chip, Error, RunHandle, TaskArgs, Tensor, Worker, WorkerId};
+use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use rustix::process::getpid;
+
+use library::Folder;
+use reference::{case, from_bytes, to_bytes};
+
+fn main() -> ExitCode {
+    library::build();
+    harness::main(harness::cases![
+        every_kernel_is_right_through_the_whole_stack,
+        a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else,
+        a_device_that_is_lost_ends_its_endpoint_and_no_other,
+        an_incompatible_prepare_is_deferred_and_no_error_of_its_task,
+        overlapping_runs_are_right_where_nothing_is_prepared_beside_another,
+        a_failed_prepare_is_the_failure_of_its_task_alone,
+    ])
+}
+
+const HBG: Profile = Profile::A2a3HostBuildGraph;
+/// Cases per run of the whole stack; each is a random kernel, type and layout.
+const RANDOM_CASES: usize = 300;
+
+/// A chip child with a simulator.
+fn simulated(config: Config) -> Chip {
+    let profile = config.profile;
+    Chip::new(profile.platform(), profile.runtime(), move |shared| {
+        // SAFETY: the worker keeps the ranges of its tensors mapped for the child's life, and this child makes no
+        // reference into them.
+        let host = unsafe { HostMemory::ranges(shared.iter().cloned()) };
+        Simulator::new(config.clone(), host)
+    })
+}
+
+/// A chip child with the simulator behind the vendor's interface.
+fn behind_the_interface(installation: Installation) -> Chip {
+    Chip::new(installation.platform(), installation.runtime(), move |_| {
+        // SAFETY: it is our own library; and as above.
+        let runtime = unsafe { HostRuntime::bind(&installation, LogThreshold::Error) }?;
+        runtime.open(0, None)
+    })
+}
+
+/// A worker with chips, and a callable per kernel.
+struct Bench {
+    worker: Worker,
+    chips: Vec<WorkerId>,
+    kernels: Vec<CallableHandle>,
+}
+
+impl Bench {
+    fn new(chips: Vec<Chip>, profile: Profile) -> Self {
+        let worker = Worker::builder().build().unwrap();
+        let chips = chips.into_iter().map(|chip| worker.add_chip(chip).unwrap()).collect();
+        let (platform, runtime) = (profile.platform(), profile.runtime());
+        let register = |kernel| worker.register_chip(platform, runtime, &callable(kernel)).unwrap();
+        let kernels = Kernel::ALL.map(register).into();
+        worker.init().unwrap();
+        Self { worker, chips, kernels }
+    }
+
+    fn kernel(&self, kernel: Kernel) -> &CallableHandle {
+        &self.kernels[Kernel::ALL.iter().position(|&other| other == kernel).unwrap()]
+    }
+
+    /// Memory of the tree that holds these bytes.
+    fn bytes(&self, bytes: &[u8]) -> Tensor<u8> {
+        let tensor = self.worker.tensor(&[bytes.len() as u32]).unwrap();
+        tensor.copy_from(bytes).unwrap();
+        tensor
+    }
+
+    fn vector(&self, value: f32) -> Tensor<f32> {
+        let tensor = self.worker.tensor(&[16]).unwrap();
+        tensor.fill_with(|_| value).unwrap();
+        tensor
+    }
+
+    /// Adds on a chip and checks the sum.
+    fn add(&self, chip: usize) -> Result<(), Error> {
+        let (a, b, out) = (self.vector(1.0), self.vector(2.0), self.vector(0.0));
+        self.worker.run(|orch| {
+            let mut args = TaskArgs::new();
+            args.input(&a).input(&b).output(&out);
+            Ok(orch.submit_next_level(self.kernel(Kernel::Add), self.chips[chip], args).map(drop)?)
+        })?;
+        assert_eq!(out.to_vec().unwrap(), [3.0; 16]);
+        Ok(())
+    }
+}
+
+/// Random kernels, types, shapes, strides and gaps, on every profile.
+fn every_kernel_is_right_through_the_whole_stack() {
+    let benches = Profile::ALL.map(|profile| Bench::new(vec![simulated(Config::new(profile))], profile));
+    let mut runner = TestRunner::deterministic();
+    let strategy = case();
+    for number in 0..RANDOM_CASES {
+        let case = strategy.new_tree(&mut runner).expect("a case").current();
+        let bench = &benches[Profile::ALL.iter().position(|&profile| profile == case.profile).unwrap()];
+        let buffers = case.buffers();
+        let memory: Vec<_> = buffers.iter().map(|buffer| bench.bytes(&to_bytes(case.dtype, buffer))).collect();
+        let mut args = TaskArgs::new();
+        for (operand, (layout, memory)) in case.layouts.iter().zip(&memory).enumerate() {
+            let tensor = layout.tensor(memory.as_arg().addr(), case.dtype, AddressSpace::Host);
+            if operand == case.inputs() {
+                args.inout(tensor)
+            } else {
+                args.input(tensor)
+            };
+        }
+        for scalar in case.scalars() {
+            args.scalar(scalar);
+        }
+        let kernel = bench.kernel(case.kernel);
+        bench.worker.run(|orch| Ok(orch.submit_next_level(kernel, bench.chips[0], args).map(drop)?)).unwrap();
+        let result = from_bytes(case.dtype, &memory[case.inputs()].to_vec().unwrap());
+        assert_eq!(result, case.expected(&buffers), "case {number}, gaps included: {case:?}");
+    }
+    for bench in benches {
+        bench.worker.close().unwrap();
+    }
+}
+
+/// Whether a process has the library mapped.
+fn maps_the_library(pid: &str) -> bool {
+    let name = library::path().file_name().unwrap().to_str().unwrap().to_owned();
+    std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains(&name)
+}
+
+/// P-26: never in the parent, nor in a child beside it.
+fn a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else() {
+    let folder = Folder::new();
+    let installation = library::installation(&folder, HBG.platform(), HBG.runtime());
+    let bench = Bench::new(vec![behind_the_interface(installation), simulated(Config::new(HBG))], HBG);
+    for _ in 0..10 {
+        bench.add(0).unwrap();
+        bench.add(1).unwrap();
+    }
+    assert!(!maps_the_library("self"));
+    let children = harness::children_of(getpid());
+    let with_it = children.iter().filter(|pid| maps_the_library(&pid.to_string())).count();
+    assert_eq!((children.len(), with_it), (2, 1));
+    bench.worker.close().unwrap();
+}
+
+/// C-9, E-41: the report says that the completion is unproven; the endpoint is dead, the other chip goes on.
+fn a_device_that_is_lost_ends_its_endpoint_and_no_other() {
+    for (at, action) in [(Point::Poll, Action::Error(-9)), (Point::Launch, Action::HalfLaunch)] {
+        let faulty = Config::new(HBG).with_faults(FaultPlan::none().with(at, 2, action));
+        let bench = Bench::new(vec![simulated(faulty), simulated(Config::new(HBG))], HBG);
+        // A poll is counted each time the child looks, so only the half launch leaves the first run alone.
+        if at == Point::Launch {
+            bench.add(0).unwrap();
+        }
+        let mut text = String::new();
+        for _ in 0..2 {
+            if let Err(error) = bench.add(0) {
+                text = error.to_string();
+                break;
+            }
+        }
+        assert!(text.contains("unproven"), "{text}");
+        bench.add(1).unwrap();
+        assert!(bench.add(0).is_err(), "dead for the worker's life");
+        bench.add(1).unwrap();
+        bench.worker.close().unwrap();
+    }
+}
+
+/// L-16, T-28: a successor whose prepare is refused beside the executing run is prepared again later, under the same
+/// generation, and its task never hears of it.
+fn an_incompatible_prepare_is_deferred_and_no_error_of_its_task() {
+    let plan = FaultPlan::none().with(Point::Prepare, 2, Action::Incompatible);
+    let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
+    let a_while = 200_000_000;
+    let first = bench.worker.submit(|orch| {
+        let args = TaskArgs::new().scalar(a_while).clone();
+        Ok(orch.submit_next_level(bench.kernel(Kernel::Wait), bench.chips[0], args).map(drop)?)
+    });
+    let first = first.unwrap();
+    first.wait_accepted().unwrap();
+    let out = bench.vector(0.0);
+    let second = submit_add(&bench, &out);
+    second.wait().unwrap();
+    first.wait().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [3.0; 16]);
+    bench.worker.close().unwrap();
+}
+
+/// L-12: TMR validates the successor and prepares it when its time has come.
+fn overlapping_runs_are_right_where_nothing_is_prepared_beside_another() {
+    let tmr = Profile::A2a3TensormapAndRingbuffer;
+    let bench = Bench::new(vec![simulated(Config::new(tmr))], tmr);
+    overlap(&bench);
+    bench.worker.close().unwrap();
+}
+
+/// A run of one task, which adds.
+fn submit_add(bench: &Bench, out: &Tensor<f32>) -> RunHandle {
+    let (a, b) = (bench.vector(1.0), bench.vector(2.0));
+    let submitted = bench.worker.submit(|orch| {
+        let mut args = TaskArgs::new();
+        args.input(&a).input(&b).output(out);
+        Ok(orch.submit_next_level(bench.kernel(Kernel::Add), bench.chips[0], args).map(drop)?)
+    });
+    submitted.unwrap()
+}
+
+/// Runs of one task each, up to two of them open at once.
+fn overlap(bench: &Bench) {
+    let outs: Vec<_> = (0..20).map(|_| bench.vector(0.0)).collect();
+    let runs: Vec<_> = outs.iter().map(|out| submit_add(bench, out)).collect();
+    for (run, out) in runs.iter().zip(&outs) {
+        run.wait().unwrap();
+        assert_eq!(out.to_vec().unwrap(), [3.0; 16]);
+    }
+}
+
+/// An error before the launch fails the task, and the child goes on serving.
+fn a_failed_prepare_is_the_failure_of_its_task_alone() {
+    let plan = FaultPlan::none().with(Point::Prepare, 2, Action::Error(-5)).with(Point::Finalize, 2, Action::Error(-6));
+    let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
+    bench.add(0).unwrap();
+    for code in ["code -5", "code -6"] {
+        let text = bench.add(0).unwrap_err().to_string();
+        assert!(text.contains("worker 0: ") && text.contains(code), "{text}");
+    }
+    bench.add(0).unwrap();
+    bench.worker.close().unwrap();
+}
