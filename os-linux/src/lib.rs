@@ -35,6 +35,7 @@ mod error;
 mod link;
 mod live;
 mod memory;
+mod mortal;
 mod orchestrator;
 mod progress;
 mod run;

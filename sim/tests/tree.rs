@@ -4,6 +4,7 @@
 mod harness;
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use laneway_linux::StartCause;
 use laneway_linux::{
     BoxError, CallableHandle, Chip, Error, ExitCause, Label, SubArgs, TaskArgs, Tensor, Worker, WorkerId,
 };
-use laneway_sim::{Config, HostMemory, Kernel, Profile, Simulator, callable, scale_factor};
+use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable, scale_factor};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 fn main() -> std::process::ExitCode {
@@ -32,6 +33,10 @@ fn main() -> std::process::ExitCode {
         the_example_computes_and_exits_with_success,
         the_example_names_the_element_that_is_wrong,
         the_example_refuses_nonsense_with_a_sentence,
+        a_long_kernel_costs_no_cpu_in_any_process,
+        an_idle_tree_with_chips_uses_no_cpu,
+        a_killed_parent_takes_a_chip_in_the_middle_of_a_kernel,
+        an_orphaned_chip_closes_its_device_and_leaves_even_if_that_hangs,
     ])
 }
 
@@ -90,8 +95,12 @@ struct Bench {
 
 impl Bench {
     fn new(profiles: &[Profile], subs: u32) -> Self {
+        Self::of(profiles.iter().map(|&profile| chip(profile)).collect(), subs)
+    }
+
+    fn of(chips: Vec<Chip>, subs: u32) -> Self {
         let worker = Worker::builder().subs(subs).build().unwrap();
-        let chips = profiles.iter().map(|&profile| worker.add_chip(chip(profile)).unwrap()).collect();
+        let chips = chips.into_iter().map(|chip| worker.add_chip(chip).unwrap()).collect();
         let register = |kernel| worker.register_chip(HBG.platform(), HBG.runtime(), &callable(kernel)).unwrap();
         let [add, scale, wait] = [Kernel::Add, Kernel::Scale, Kernel::Wait].map(register);
         let nothing = worker.register("nothing", |_: &SubArgs<'_>| Ok(())).unwrap();
@@ -376,4 +385,124 @@ fn the_example_refuses_nonsense_with_a_sentence() {
         assert_eq!(out.status.code(), Some(2), "{args:?}: {text}");
         assert!(text.starts_with("vector_add: ") && text.contains("usage:"), "{args:?}: {text}");
     }
+}
+
+/// User and system time of a process so far, in ticks of 10 ms.
+fn cpu_time(pid: i32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit(')').next().unwrap();
+    Duration::from_millis(fields.split_whitespace().skip(11).take(2).map(|n| 10 * n.parse::<u64>().unwrap()).sum())
+}
+
+/// CPU time of this process and all its children in a while. There is no event to wait for: that is the point.
+fn used_in(window: Duration) -> Duration {
+    let tree: Vec<i32> = children().into_iter().chain([std::process::id() as i32]).collect();
+    let used = || tree.iter().map(|&pid| cpu_time(pid)).sum::<Duration>();
+    let before = used();
+    std::thread::sleep(window);
+    used() - before
+}
+
+/// T-29, L-32: the device is looked at now and then, not all the time.
+fn a_long_kernel_costs_no_cpu_in_any_process() {
+    let bench = Bench::new(&[HBG, Profile::A5HostBuildGraph], 1);
+    let run = bench
+        .worker
+        .submit(|orch| {
+            for &chip in &bench.chips {
+                orch.submit_next_level(&bench.wait, chip, TaskArgs::new().scalar(2_000_000_000))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    run.wait_accepted().unwrap();
+    let used = used_in(Duration::from_secs(1));
+    assert!(used <= Duration::from_millis(100), "{used:?} of CPU in a second of waiting for two kernels");
+    assert!(!run.is_done(), "measured while both ran");
+    run.wait().unwrap();
+    bench.worker.close().unwrap();
+}
+
+/// L-33: nothing is polled while nothing runs.
+fn an_idle_tree_with_chips_uses_no_cpu() {
+    let bench = Bench::new(&[HBG, Profile::A2a3TensormapAndRingbuffer], 1);
+    let (a, c) = (bench.vector(8, |_| 1.0), bench.vector(8, |_| 0.0));
+    bench
+        .worker
+        .run(|orch| {
+            let args = &mut TaskArgs::new();
+            Ok(orch.submit_next_level(&bench.add, bench.chips[0], args.input(&a).input(&a).output(&c))?)
+        })
+        .unwrap();
+    let used = used_in(Duration::from_secs(2));
+    assert!(used <= Duration::from_millis(20), "{used:?} of CPU in two idle seconds");
+}
+
+/// A process that has a chip child, made by `chip`, and gets it to do what `work` says; then it calls itself `launched`.
+/// Killed then, the chip child must be gone within 100 ms.
+fn kill_a_parent(chip: Chip, work: impl FnOnce(&Bench)) {
+    let state = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let below = |of: i32| {
+        let text = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
+    };
+    // SAFETY: this case is a process with one thread; the child goes on as a parent of its own and never returns.
+    let parent = unsafe { libc::fork() };
+    if parent == 0 {
+        let bench = Bench::of(vec![chip], 0);
+        work(&bench);
+        std::fs::write("/proc/self/comm", "launched").unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    let start = Instant::now();
+    while !state(parent).contains("(launched)") {
+        assert!(start.elapsed() < Duration::from_secs(10), "the tree never came up");
+        std::thread::yield_now();
+    }
+    let tree = below(parent);
+    assert_eq!(tree.len(), 1);
+    kill_process(Pid::from_raw(parent).unwrap(), Signal::KILL).unwrap();
+    let killed = Instant::now();
+    while !tree.iter().all(|&pid| state(pid).is_empty() || state(pid).contains(") Z ")) {
+        assert!(killed.elapsed() < Duration::from_millis(100), "a chip child outlives its parent");
+        std::thread::yield_now();
+    }
+    let mut status = 0;
+    // SAFETY: reaps the child that was forked above.
+    unsafe { libc::waitpid(parent, &mut status, 0) };
+}
+
+/// L-32, T-25: finalizing a run that executes may take for ever, so the child does not get to it.
+fn a_killed_parent_takes_a_chip_in_the_middle_of_a_kernel() {
+    kill_a_parent(chip(HBG), |bench| {
+        let run = bench.worker.submit(|orch| {
+            let an_hour = 3_600_000_000_000;
+            Ok(orch.submit_next_level(&bench.wait, bench.chips[0], TaskArgs::new().scalar(an_hour)).map(drop)?)
+        });
+        run.unwrap().wait_accepted().unwrap();
+    });
+}
+
+/// A chip whose device does `action` when it is closed; scribbling is writing a file.
+fn chip_that_closes_with(action: Action, file: &Path) -> Chip {
+    let file = file.to_owned();
+    Chip::new(HBG.platform(), HBG.runtime(), move |_| {
+        let plan = FaultPlan::none().with(Point::Shutdown, 1, action);
+        let mut device = Simulator::new(Config::new(HBG).with_faults(plan), HostMemory::none())?;
+        let file = file.clone();
+        device.set_scribble(Box::new(move || std::fs::write(&file, "closed").unwrap()));
+        Ok::<_, BoxError>(device)
+    })
+}
+
+/// L-31, L-32: an orphan closes its device, but not for longer than it has.
+fn an_orphaned_chip_closes_its_device_and_leaves_even_if_that_hangs() {
+    let file = std::env::temp_dir().join(format!("laneway-closed-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    kill_a_parent(chip_that_closes_with(Action::Scribble, &file), |_| {});
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "closed");
+    std::fs::remove_file(&file).unwrap();
+    kill_a_parent(chip_that_closes_with(Action::Hang, &file), |_| {});
 }

@@ -237,10 +237,14 @@ impl<T: Copy + Eq> Machine<T> {
         }
     }
 
-    /// Whether there is something to do that the parent published: the look between announcing sleep and sleeping.
+    /// Whether there is something to do that the parent published: the look between announcing sleep and sleeping. A run on
+    /// the device does not count, nor does a stop that waits for one: no word tells when it ends.
     pub fn has_work<W: Words>(&self, words: &W) -> bool {
-        if self.leaving.is_some() || self.is_running() || shutdown_requested(Frame::BASE.state(words), words) {
+        if self.leaving.is_some() {
             return true;
+        }
+        if shutdown_requested(Frame::BASE.state(words), words) {
+            return !self.finishes_first();
         }
         let frames_have = self.slots().iter().any(|slot| {
             let stage = self.holds[slot.index()].stage();

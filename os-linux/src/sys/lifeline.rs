@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 use libc::c_int;
 use rustix::event::{PollFd, PollFlags};
@@ -10,8 +11,11 @@ use rustix::pipe::PipeFlags;
 use rustix::time::Timespec;
 
 use super::inventory::Descriptor;
-use super::signals;
+use super::{alarm, signals};
 use crate::Error;
+
+/// What an orphan may take to close its device: a child is gone within 100 ms of its parent (L-32).
+const LAST_CALL: Duration = Duration::from_millis(50);
 
 /// Not in libc; the same on every architecture but SPARC, MIPS and PA-RISC.
 const F_SETSIG: c_int = 10;
@@ -158,6 +162,15 @@ impl Lifeline {
             }
             Some(AtHangUp::Die) | None => call(),
         }
+    }
+
+    /// Runs the last call of this child. If its parent has gone, it has [`LAST_CALL`] left to close what it holds in order.
+    pub fn last_call<T>(&self, call: impl FnOnce() -> T) -> T {
+        if !self.is_cut() {
+            return self.mortal(call);
+        }
+        alarm::end_within(LAST_CALL);
+        call()
     }
 
     fn set(&self, call: &'static str, command: c_int, value: c_int) -> Result<(), Error> {

@@ -5,11 +5,12 @@
 //! | memory | [`region`], [`page`], [`words`] |
 //! | what children must not keep | [`inventory`] |
 //! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`], [`farewell`] |
-//! | who is gone | [`lifeline`], [`subtree`] |
+//! | who is gone | [`lifeline`], [`subtree`], `alarm` |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
 //! | panics | [`panics`] |
 //! | the machine | [`cpu`], [`limits`], [`threads`] |
 
+mod alarm;
 pub mod child;
 pub mod clock;
 pub mod cpu;

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::callable::{BoxError, Registry};
 use crate::child_entry::EXIT_PANIC;
 use crate::link::Link;
+use crate::mortal::Mortal;
 use crate::progress::ParentRing;
 use crate::serve_loop::serve;
 use crate::sub::SubLeaf;
@@ -172,12 +173,12 @@ impl Plan {
                 Ok(serve(&mut child, ring, bed, given.window))
             }
             Self::Chip { chip, .. } => {
-                // The first thing that the lifeline cannot look through: the vendor's code may block for long.
-                let mut device = lifeline.mortal(|| (chip.open)(&given.shared)).map_err(|error| error.to_string())?;
+                let device = lifeline.mortal(|| (chip.open)(&given.shared)).map_err(|error| error.to_string())?;
+                let mut device = Mortal::new(device, lifeline);
                 let depth = device.contract().depth() as u32;
-                let mut runner = ChipRunner::new(&mut *device);
+                let mut runner = ChipRunner::new(&mut device);
                 for (digest, blob) in given.registry.chip_blobs() {
-                    lifeline.mortal(|| runner.register(digest, &blob)).map_err(|error| format!("{digest}: {error}"))?;
+                    runner.register(digest, &blob).map_err(|error| format!("{digest}: {error}"))?;
                 }
                 let mut child = Child::new(words, runner, spec(depth));
                 publish_ready(&words, depth);
