@@ -2,7 +2,10 @@
 
 use crate::chip::ChipError;
 #[cfg(feature = "engine")]
+use crate::driver::DriverError;
+#[cfg(feature = "engine")]
 use crate::engine::EngineError;
+use crate::lane::LaneError;
 use crate::model::ModelError;
 use crate::wire::{TensorFault, WireError};
 
@@ -23,6 +26,13 @@ pub enum Error {
     #[cfg(feature = "engine")]
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A lane takes no work.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// A driver refused a call.
+    #[cfg(feature = "engine")]
+    #[error(transparent)]
+    Driver(#[from] DriverError),
 }
 
 impl From<TensorFault> for Error {

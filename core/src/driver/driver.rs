@@ -141,7 +141,7 @@ impl<W: Words> Driver<W> {
                 self.controls.end(key, result);
             }
             Event::Poisoned { reason } => {
-                self.describe(endpoint, reason);
+                self.describe(endpoint, format_args!("{reason}; {}", reason.remedy()));
                 // Only an endpoint that the engine was not told of could be refused, and then it sends nothing there.
                 let _ = self.engine.endpoint_dead(endpoint, self.message.as_str());
                 self.drop_held(endpoint);
@@ -167,7 +167,8 @@ impl<W: Words> Driver<W> {
                 let reason = lane.poison().unwrap_or(Poison::Driver);
                 self.describe(endpoint, reason);
                 let age = now.since(since);
-                let _ = write!(self.message, "; it held {identity}, {phase}, published {age:?} ago");
+                let remedy = reason.remedy();
+                let _ = write!(self.message, "; it held {identity}, {phase}, published {age:?} ago; {remedy}");
                 self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
             }
         }

@@ -51,7 +51,7 @@ pub enum ControlFault {
         text: Text<256>,
     },
     /// The endpoint is dead; whether the control took effect is unknown.
-    #[error("{0}")]
+    #[error("{reason}; {remedy}", reason = .0, remedy = .0.remedy())]
     Dead(Poison),
     /// The worker was closed; whether the control took effect is unknown.
     #[error("worker closed before the control was answered")]
@@ -62,4 +62,61 @@ pub enum ControlFault {
         /// How long it was given.
         waited: Duration,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::ids::SubId;
+
+    /// One of each, with the facts that its text must carry. The match has no default, so a new variant comes here.
+    fn facts(fault: &ControlFault) -> &'static [&'static str] {
+        match fault {
+            ControlFault::Failed { .. } => &["code 12", "out of device memory"],
+            ControlFault::Dead(_) => &["died", "process 7", "status 3", "open it again"],
+            ControlFault::Stopped => &["worker closed"],
+            ControlFault::NotSent { .. } => &["5ms", "no effect", "other controls"],
+        }
+    }
+
+    /// L-22, L-23, L-37
+    #[test]
+    fn every_failed_control_names_the_child_the_command_and_the_cause() {
+        let mut text = Text::new();
+        text.push_str("out of device memory");
+        let cause = crate::lane::ExitCause::Exited { pid: 7, status: 3 };
+        let faults = [
+            ControlFault::Failed { code: 12, text },
+            ControlFault::Dead(Poison::Dead { cause }),
+            ControlFault::Stopped,
+            ControlFault::NotSent { waited: Duration::from_millis(5) },
+        ];
+        for fault in faults {
+            let expected = facts(&fault);
+            let error =
+                ControlError { label: Label::Sub(SubId(4)), command: ControlCommand::Malloc, fault }.to_string();
+            for fact in ["sub 4", "Malloc"].iter().chain(expected) {
+                assert!(error.contains(fact), "{error:?} does not say {fact:?}");
+            }
+        }
+    }
+
+    /// What is refused says both numbers.
+    #[test]
+    fn every_refusal_carries_its_numbers() {
+        let refusals = [
+            (DriverError::NoSuchEndpoint { endpoint: EndpointIndex(9), endpoints: 3 }, ["endpoint 9", "has 3"]),
+            (DriverError::TooManyControls { limit: 64 }, ["64 controls", "wait"]),
+        ];
+        for (refusal, facts) in refusals {
+            match refusal {
+                DriverError::NoSuchEndpoint { .. } | DriverError::TooManyControls { .. } => {}
+            }
+            for fact in facts {
+                assert!(refusal.to_string().contains(fact), "{refusal} does not say {fact:?}");
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 mod control;
 mod endpoint_spec;
+mod error;
 mod event;
 mod exit_cause;
 mod flight;
@@ -15,10 +16,11 @@ mod start;
 mod stop;
 
 pub use endpoint_spec::{EndpointSpec, Frames, Label};
+pub use error::LaneError;
 pub use event::{ControlOutcome, Event, Outcome};
 pub use exit_cause::{EXIT_DEVICE, EXIT_PROTOCOL, ExitCause};
 pub use flight::Flight;
 pub use lane::{Job, Lane};
 pub use phase::{Act, Phase, Sight};
-pub use poison::{During, HandOver, LaneError, Place, Poison, RawState};
+pub use poison::{During, HandOver, Place, Poison, RawState};
 pub use start::{Start, poll_start, prepare_region};

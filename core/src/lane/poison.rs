@@ -1,4 +1,4 @@
-//! Why an endpoint is poisoned (L-26), and why a call on one is refused.
+//! Why an endpoint is poisoned (L-26).
 
 use core::fmt;
 use core::time::Duration;
@@ -52,10 +52,7 @@ pub enum Poison {
         cause: ExitCause,
     },
     /// Trailer or lease of an occupied frame changed (L-1).
-    #[error(
-        "the child broke the protocol: at {hand_over}, {place} should carry {expected} and carries {found}; the child was \
-         asked to leave"
-    )]
+    #[error("the child broke the protocol: at {hand_over}, {place} should carry {expected} and carries {found}")]
     Identity {
         /// At which hand-over it was seen.
         hand_over: HandOver,
@@ -67,7 +64,7 @@ pub enum Poison {
         found: Stamp,
     },
     /// A state that has no place where it was seen.
-    #[error("the child broke the protocol: the state of {place}, {during}, is {found}; the child was asked to leave")]
+    #[error("the child broke the protocol: the state of {place}, {during}, is {found}")]
     State {
         /// Where.
         place: Place,
@@ -78,8 +75,7 @@ pub enum Poison {
     },
     /// FRAME_STAGED without saying how far (L-6).
     #[error(
-        "the child broke the protocol: {place} is staged with preparation {found}, legal are 1 (validated) and 2 \
-         (prepared); the child was asked to leave"
+        "the child broke the protocol: {place} is staged with preparation {found}, legal are 1 (validated) and 2 (prepared)"
     )]
     Preparation {
         /// Where.
@@ -88,10 +84,7 @@ pub enum Poison {
         found: i32,
     },
     /// An acceptance word that is neither 0 nor 1 (L-17).
-    #[error(
-        "the child broke the protocol: the acceptance word of {place} is {found}, legal are 0 and 1; the child was asked \
-         to leave"
-    )]
+    #[error("the child broke the protocol: the acceptance word of {place} is {found}, legal are 0 and 1")]
     Acceptance {
         /// Where.
         place: Place,
@@ -99,7 +92,7 @@ pub enum Poison {
         found: i32,
     },
     /// A frame that should have been free was not (L-3).
-    #[error("{place} could not be reused: its state is {found}, left there was {left:?}; the child was asked to leave")]
+    #[error("{place} could not be reused: its state is {found}, left there was {left:?}")]
     NotReusable {
         /// Where.
         place: Place,
@@ -109,9 +102,7 @@ pub enum Poison {
         left: FrameState,
     },
     /// A control did not come back in time, so what it did is unknown (L-22).
-    #[error(
-        "control {command:?} got no answer within {waited:?}, so its outcome is unknown; the child was asked to leave"
-    )]
+    #[error("control {command:?} got no answer within {waited:?}, so its outcome is unknown")]
     ControlTimeout {
         /// Which.
         command: ControlCommand,
@@ -119,9 +110,7 @@ pub enum Poison {
         waited: Duration,
     },
     /// A task had a deadline and did not end by it (E-43, C-15).
-    #[error(
-        "{identity} did not end by its deadline: it is {phase} since {age:?}; the child is lost and will be killed"
-    )]
+    #[error("{identity} did not end by its deadline: it is {phase} since {age:?}; the child is given up as lost")]
     Overdue {
         /// Whose task it is.
         identity: DispatchIdentity,
@@ -131,16 +120,46 @@ pub enum Poison {
         age: Duration,
     },
     /// A killed child, or its subtree, did not go (L-35).
-    #[error("the child cannot be got rid of; what its tasks name is kept until this process ends")]
+    #[error("the child, or something below it, was killed and is still there")]
     Stuck,
     /// The thread that drives the lanes failed in between (L-26).
-    #[error(
-        "the progress driver failed inside a round over this endpoint; the child was asked to leave, please report this"
-    )]
+    #[error("the progress driver failed inside a round over this endpoint")]
     Driver,
     /// Every dispatch id was used.
     #[error("all 2^64 dispatch ids of this endpoint are used")]
     OutOfIds,
+}
+
+impl Poison {
+    /// What a person can do about it.
+    #[must_use]
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Dead { .. } => "its own output may say more; close this worker and open it again",
+            Self::Identity { .. }
+            | Self::State { .. }
+            | Self::Preparation { .. }
+            | Self::Acceptance { .. }
+            | Self::NotReusable { .. } => {
+                "it was asked to leave; close this worker and open it again, and if it comes back look for two builds of \
+                 laneway side by side, or for a callable that writes where it must not"
+            }
+            Self::ControlTimeout { .. } => {
+                "it was asked to leave; give the control more time, or none at all: then it waits as long as the child lives"
+            }
+            Self::Overdue { .. } => {
+                "it will be killed; raise the deadline if the task may take that long, else look at its callable"
+            }
+            Self::Stuck => {
+                "what its tasks name is kept until this process ends; it most likely sits in a system call that cannot be \
+                 interrupted (its state and stack are under /proc)"
+            }
+            Self::Driver => {
+                "it was asked to leave; this is a fault of laneway, please report it with the text of the panic"
+            }
+            Self::OutOfIds => "close this worker and open it again",
+        }
+    }
 }
 
 /// A hand-over at which identities are compared (L-1).
@@ -188,44 +207,72 @@ impl fmt::Display for During {
     }
 }
 
-/// Why a call on a lane was refused. Nothing was published.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LaneError {
-    /// The endpoint is dead.
-    #[error("{0}")]
-    Poisoned(Poison),
-    /// The endpoint is being stopped.
-    #[error("worker closed")]
-    Stopping,
-    /// The lane already carries a dispatch, or the endpoint carries as many as it can.
-    #[error(
-        "the {lane} lane is occupied ({inflight} of {capacity} dispatches in flight): a second task was sent to a busy child"
-    )]
-    Occupied {
-        /// "active" or "staged".
-        lane: &'static str,
-        /// Dispatches in flight.
-        inflight: usize,
-        /// How many there can be.
-        capacity: usize,
-    },
-    /// The task frame of that pipeline slot still carries a dispatch.
-    #[error("{place} still carries a dispatch, so a task of the same pipeline slot cannot be published")]
-    FrameBusy {
-        /// Which.
-        place: Place,
-    },
-    /// A one-frame endpoint stages nothing.
-    #[error("this endpoint has one task frame and stages no successor")]
-    NoStaging,
-    /// Nothing is staged that could be activated or withdrawn.
-    #[error("no such dispatch is staged")]
-    NothingStaged,
-    /// A control is outstanding already (L-20).
-    #[error("control {outstanding:?} is outstanding; one at a time")]
-    ControlOutstanding {
-        /// Which.
-        outstanding: ControlCommand,
-    },
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::ids::{DispatchId, Generation, RunId};
+    use crate::wire::Protocol;
+
+    const IDENTITY: DispatchIdentity = DispatchIdentity {
+        run: RunId::FIRST,
+        slot: PipelineSlot::One,
+        generation: Generation::FIRST,
+        dispatch: DispatchId::FIRST,
+    };
+
+    /// One of each, with the facts that its text must carry. The match has no default, so a new variant comes here.
+    fn facts(poison: &Poison) -> &'static [&'static str] {
+        match poison {
+            Poison::Dead { .. } => &["died", "process 7", "signal 9", "SIGKILL", "memory"],
+            Poison::Identity { .. } => {
+                &["protocol", "completion", "task frame 1", "dispatch 1 of run 1", "dispatch 99"]
+            }
+            Poison::State { .. } => &["protocol", "task frame 1", "launched", "77", "no state"],
+            Poison::Preparation { .. } => &["protocol", "task frame 1", "preparation 5", "1 (validated)"],
+            Poison::Acceptance { .. } => &["protocol", "task frame 1", "is 5", "0 and 1"],
+            Poison::NotReusable { .. } => &["task frame 1", "reused", "1 (TaskReady)", "TaskDone"],
+            Poison::ControlTimeout { .. } => &["Malloc", "5ms", "unknown"],
+            Poison::Overdue { .. } => &["dispatch 1 of run 1", "deadline", "launched", "2s"],
+            Poison::Stuck => &["killed", "still there"],
+            Poison::Driver => &["progress driver"],
+            Poison::OutOfIds => &["dispatch ids"],
+        }
+    }
+
+    fn one_of_each() -> [Poison; 11] {
+        let place = Place::Task(PipelineSlot::One);
+        let expected = Stamp::of(Protocol::ChipTensors, &IDENTITY);
+        let mut found = expected;
+        found.trailer.dispatch = 99;
+        let during = During::Dispatch(Phase::Launched);
+        let (age, waited) = (Duration::from_secs(2), Duration::from_millis(5));
+        [
+            Poison::Dead { cause: ExitCause::Signalled { pid: 7, signal: 9, unexpected: true } },
+            Poison::Identity { hand_over: HandOver::Completion, place, expected, found },
+            Poison::State { place, during, found: RawState(77) },
+            Poison::Preparation { place, found: 5 },
+            Poison::Acceptance { place, found: 5 },
+            Poison::NotReusable { place, found: RawState(1), left: FrameState::TaskDone },
+            Poison::ControlTimeout { command: ControlCommand::Malloc, waited },
+            Poison::Overdue { identity: IDENTITY, phase: Phase::Launched, age },
+            Poison::Stuck,
+            Poison::Driver,
+            Poison::OutOfIds,
+        ]
+    }
+
+    /// L-26: what a person reads at three in the morning.
+    #[test]
+    fn every_reason_carries_its_facts_and_a_remedy() {
+        for poison in one_of_each() {
+            let text = poison.to_string();
+            for fact in facts(&poison) {
+                assert!(text.contains(fact), "{text:?} does not say {fact:?}");
+            }
+            assert!(poison.remedy().len() > 20, "{poison:?} has no remedy");
+            assert!(!text.contains("  ") && !poison.remedy().contains("  "), "{text:?}");
+        }
+    }
 }
