@@ -94,6 +94,8 @@ pub(super) struct Map {
     shapes: Vec<Option<Footprint>>,
     /// The path of the search at hand.
     path: [u32; DEPTH],
+    #[cfg(test)]
+    visited: u64,
     free: u32,
     used: u32,
 }
@@ -123,6 +125,8 @@ impl Map {
             nodes: (0..capacity).map(node).collect(),
             shapes: Vec::with_capacity(capacity as usize),
             path: [NIL; DEPTH],
+            #[cfg(test)]
+            visited: 0,
             free: 0,
             used: 0,
         }
@@ -180,6 +184,10 @@ impl Map {
                 && node.reach > start
                 && !node.misses_rows(window)
             {
+                #[cfg(test)]
+                {
+                    self.visited += 1;
+                }
                 self.path[depth] = at;
                 depth += 1;
                 at = node.left;
@@ -398,9 +406,17 @@ impl Map {
 
     /// Recomputes what a node says about its subtree; `true` if that changed.
     fn summarise(&mut self, index: u32) -> bool {
+        let after = self.summary(index);
+        let node = &mut self.nodes[index as usize];
+        let before = (node.height, node.reach, node.pitch, node.low, node.high);
+        (node.height, node.reach, node.pitch, node.low, node.high) = after;
+        before != after
+    }
+
+    /// Height, reach, shared row length and the part of a row that is touched, of the subtree of a node.
+    fn summary(&self, index: u32) -> (u8, u64, u64, u64, u64) {
         let node = &self.nodes[index as usize];
         let window = &node.window;
-        let before = (node.height, node.reach, node.pitch, node.low, node.high);
         let mut height = 0;
         let mut reach = window.range.end;
         let (mut pitch, mut low, mut high) = (window.pitch, window.low, window.low + window.width);
@@ -419,10 +435,7 @@ impl Map {
                 high = high.max(child.high);
             }
         }
-        let after = (height + 1, reach, pitch, low, high);
-        let node = &mut self.nodes[index as usize];
-        (node.height, node.reach, node.pitch, node.low, node.high) = after;
-        before != after
+        (height + 1, reach, pitch, low, high)
     }
 
     /// Restores balance and summaries from `at` up to the root.
@@ -544,5 +557,42 @@ impl Map {
     /// What comes after `index` on a chain.
     pub(super) fn chained(&self, index: u32) -> u32 {
         self.nodes[index as usize].chain
+    }
+
+    /// How many entries searches have looked at.
+    #[cfg(test)]
+    pub(super) const fn visited(&self) -> u64 {
+        self.visited
+    }
+
+    /// Panics unless both trees are balanced, ordered and summarised truly.
+    #[cfg(test)]
+    pub(super) fn check(&self, roots: &Roots) {
+        for root in [roots.writers, roots.readers] {
+            if root != NIL {
+                assert_eq!(self.nodes[root as usize].parent, NIL);
+                self.check_below(root);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn check_below(&self, index: u32) -> u8 {
+        let node = &self.nodes[index as usize];
+        assert!(node.linked);
+        let [left, right] = [node.left, node.right].map(|child| {
+            if child == NIL {
+                return 0;
+            }
+            assert_eq!(self.nodes[child as usize].parent, index);
+            self.check_below(child)
+        });
+        assert!(left.abs_diff(right) <= 1, "out of balance");
+        let start = |child: u32| self.nodes.get(child as usize).map(|node| node.window.range.start);
+        assert!(start(node.left).is_none_or(|start| start <= node.window.range.start));
+        assert!(start(node.right).is_none_or(|start| start >= node.window.range.start));
+        let stored = (node.height, node.reach, node.pitch, node.low, node.high);
+        assert_eq!(stored, self.summary(index), "a summary is stale");
+        left.max(right) + 1
     }
 }

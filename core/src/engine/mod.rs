@@ -159,3 +159,9 @@ impl Engine {
         EngineError::Blocked { resource, needed, size, may_free: self.slots.unfinished_count() > 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    mod map;
+    mod worlds;
+}
