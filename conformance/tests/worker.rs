@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         an_incompatible_prepare_is_deferred_and_no_error_of_its_task,
         overlapping_runs_are_right_where_nothing_is_prepared_beside_another,
         a_failed_prepare_is_the_failure_of_its_task_alone,
+        a_child_does_not_poll_its_device_without_pause,
     ])
 }
 
@@ -240,5 +241,20 @@ fn a_failed_prepare_is_the_failure_of_its_task_alone() {
         assert!(text.contains("worker 0: ") && text.contains(code), "{text}");
     }
     bench.add(0).unwrap();
+    bench.worker.close().unwrap();
+}
+
+/// T-29: a child that waits for its device looks now and then, not millions of times a second. Each of its looks is
+/// counted, and one too many fails the run.
+fn a_child_does_not_poll_its_device_without_pause() {
+    let (looks, half_a_second) = (50_000, 500_000_000);
+    let plan = FaultPlan::none().with(Point::Poll, looks, Action::Error(-1));
+    let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
+    let ended = bench.worker.run(|orch| {
+        let mut args = TaskArgs::new();
+        args.scalar(half_a_second);
+        Ok(orch.submit_next_level(bench.kernel(Kernel::Wait), bench.chips[0], args).map(drop)?)
+    });
+    ended.expect("fewer than 100,000 looks a second");
     bench.worker.close().unwrap();
 }

@@ -1,5 +1,6 @@
 //! The simulated device through its trait, in process.
 
+mod child;
 mod direct;
 mod faults;
 mod kernels;
