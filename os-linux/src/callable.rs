@@ -1,15 +1,14 @@
 //! Callables: what a worker's children can be asked to run, and the handles that name them.
 
-use std::collections::HashMap;
+use std::any::{Any, TypeId, type_name};
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
-use laneway_core::chip::{Platform, RuntimeKind};
-use laneway_core::model::identity::{self, Descriptor};
-use laneway_core::wire::{CallableKind, ChipCallable, Digest, Namespace};
+use laneway_core::wire::{CallConfig, CallableKind, Digest, Namespace, TaskArgsView};
 
-use crate::error::Error;
+use crate::orchestrator::Orchestrator;
 use crate::sub::SubArgs;
 
 /// What a callable or a callback returns when it fails: any error, or a sentence turned into one with `?` or `.into()`.
@@ -18,15 +17,52 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// A host function as a SUB child calls it.
 pub(crate) type HostFn = Arc<dyn Fn(&SubArgs<'_>) -> Result<(), BoxError> + Send + Sync>;
 
+/// An orchestration as a nested worker calls it: it builds a run on that worker.
+pub(crate) type OrchestrationFn =
+    Arc<dyn Fn(&mut Orchestrator<'_>, TaskArgsView<'_>, &CallConfig) -> Result<(), BoxError> + Send + Sync>;
+
+/// Which kind of child runs a callable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Role {
+    /// A SUB child: a host function.
+    Function,
+    /// A nested worker: an orchestration.
+    Orchestration,
+    /// A chip.
+    Chip,
+}
+
+impl Role {
+    /// Where the digest is resolved.
+    #[must_use]
+    pub const fn namespace(self) -> Namespace {
+        match self {
+            Self::Function | Self::Orchestration => Namespace::LocalPython,
+            Self::Chip => Namespace::LocalChip,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Function => "a host function, for SUB children",
+            Self::Orchestration => "an orchestration, for nested workers",
+            Self::Chip => "a chip callable",
+        })
+    }
+}
+
 /// Names one registration of a callable with one worker. Cannot be made by hand; two registrations of the same
 /// payload are two handles with one digest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallableHandle {
-    digest: Digest,
-    kind: CallableKind,
-    namespace: Namespace,
-    owner: u64,
-    id: u32,
+    pub(crate) digest: Digest,
+    pub(crate) kind: CallableKind,
+    pub(crate) role: Role,
+    pub(crate) owner: u64,
+    pub(crate) id: u32,
 }
 
 impl CallableHandle {
@@ -42,10 +78,16 @@ impl CallableHandle {
         self.kind
     }
 
-    /// Which kind of child resolves it.
+    /// Which kind of child runs it.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Where its digest is resolved.
     #[must_use]
     pub fn namespace(&self) -> Namespace {
-        self.namespace
+        self.role.namespace()
     }
 }
 
@@ -55,87 +97,57 @@ impl fmt::Display for CallableHandle {
     }
 }
 
-/// What a digest stands for in the start-up snapshot that children inherit.
+/// What a digest stands for.
 #[derive(Clone)]
 pub(crate) enum Body {
-    Host(HostFn),
+    Function(HostFn),
+    Orchestration(OrchestrationFn),
     Chip(Arc<[u8]>),
 }
 
-/// All registrations of one worker.
-pub(crate) struct Registry {
-    owner: u64,
-    handles: u32,
-    closures: u64,
-    by_digest: HashMap<Digest, Body>,
+impl Body {
+    pub(crate) const fn role(&self) -> Role {
+        match self {
+            Self::Function(_) => Role::Function,
+            Self::Orchestration(_) => Role::Orchestration,
+            Self::Chip(_) => Role::Chip,
+        }
+    }
 }
 
-impl Registry {
-    /// An empty registry of the worker `owner`, a number unique in this process.
-    pub(crate) fn new(owner: u64) -> Self {
-        Self { owner, handles: 0, closures: 0, by_digest: HashMap::new() }
+/// Which function of a program a name was given to: its type, and for function pointers, which all have one type,
+/// the address.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    type_id: TypeId,
+    address: usize,
+    name: &'static str,
+    /// Where it was registered first; closures of one function have one name.
+    place: &'static Location<'static>,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        (self.type_id, self.address) == (other.type_id, other.address)
+    }
+}
+
+impl Identity {
+    /// The identity of `function`; `P` is the pointer type of its signature, whose address `address` tells.
+    #[track_caller]
+    pub(crate) fn of<F: 'static, P: 'static>(function: &F, address: impl FnOnce(&P) -> usize) -> Self {
+        let address = (function as &dyn Any).downcast_ref::<P>().map_or(0, address);
+        Self { type_id: TypeId::of::<F>(), address, name: type_name::<F>(), place: Location::caller() }
     }
 
-    /// Registers a closure that the fork inherits. Its instance number tells closures of one name apart (R-1, kind 4).
-    pub(crate) fn closure(&mut self, name: &str, body: HostFn) -> Result<CallableHandle, Error> {
-        self.closures += 1;
-        let captured = identity::sha256(&[]);
-        let digest = Descriptor::Native { name, version: 1, captured, instance: self.closures }.digest()?;
-        self.by_digest.insert(digest, Body::Host(body));
-        Ok(self.handle(digest, CallableKind::Native, Namespace::LocalPython))
+    /// Whether the type and the address tell everything: nothing is captured.
+    pub(crate) fn is_plain<F>(&self) -> bool {
+        size_of::<F>() == 0 || self.address != 0
     }
+}
 
-    /// Registers a chip callable blob under its digest; the same blob twice is one entry and two handles.
-    pub(crate) fn chip(
-        &mut self,
-        platform: Platform,
-        runtime: RuntimeKind,
-        blob: &[u8],
-    ) -> Result<CallableHandle, Error> {
-        let callable = ChipCallable::parse(blob)?;
-        let digest = Descriptor::ChipCallable {
-            platform: platform.name(),
-            runtime: runtime.name(),
-            blob: identity::sha256(blob),
-            signature: identity::signature_digest(callable.signature()),
-        }
-        .digest()?;
-        self.by_digest.entry(digest).or_insert_with(|| Body::Chip(blob.into()));
-        Ok(self.handle(digest, CallableKind::ChipCallable, Namespace::LocalChip))
-    }
-
-    fn handle(&mut self, digest: Digest, kind: CallableKind, namespace: Namespace) -> CallableHandle {
-        let id = self.handles;
-        self.handles += 1;
-        CallableHandle { digest, kind, namespace, owner: self.owner, id }
-    }
-
-    /// Refuses a handle of another worker, or one that the target's kind of child cannot resolve.
-    pub(crate) fn check(&self, handle: &CallableHandle, wanted: Namespace) -> Result<(), Error> {
-        if handle.owner != self.owner || handle.id >= self.handles {
-            return Err(Error::ForeignCallable { digest: handle.digest });
-        }
-        if handle.namespace != wanted {
-            return Err(Error::CallableNamespace { digest: handle.digest, found: handle.namespace, wanted });
-        }
-        Ok(())
-    }
-
-    /// The host functions, for a SUB child.
-    pub(crate) fn host_functions(&self) -> HashMap<Digest, HostFn> {
-        let host = |(digest, body): (&Digest, &Body)| match body {
-            Body::Host(body) => Some((*digest, body.clone())),
-            Body::Chip(_) => None,
-        };
-        self.by_digest.iter().filter_map(host).collect()
-    }
-
-    /// The chip callables, for a chip child.
-    pub(crate) fn chip_blobs(&self) -> Vec<(Digest, Arc<[u8]>)> {
-        let chip = |(digest, body): (&Digest, &Body)| match body {
-            Body::Chip(blob) => Some((*digest, blob.clone())),
-            Body::Host(_) => None,
-        };
-        self.by_digest.iter().filter_map(chip).collect()
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (registered at {})", self.name, self.place)
     }
 }

@@ -11,6 +11,8 @@ use laneway_core::lane::{ExitCause, Label};
 use laneway_core::model::ModelError;
 use laneway_core::wire::{Digest, Dtype, Namespace, TensorFault, WireError};
 
+use crate::callable::Role;
+
 /// An error number of the kernel; prints as the kernel's own words for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Errno(i32);
@@ -145,8 +147,12 @@ pub enum Error {
         state: &'static str,
     },
     /// A child did not become ready; nothing of the tree is left (P-5).
-    #[error("{label} (pid {pid}) did not become ready: {cause}")]
+    #[error("level {level}, {label} ({kind}, pid {pid}) did not become ready: {cause}")]
     ChildStart {
+        /// The level of the worker whose child it is.
+        level: u32,
+        /// What kind of child it is.
+        kind: &'static str,
         /// Which child.
         label: Label,
         /// Its process id.
@@ -181,16 +187,20 @@ pub enum Error {
         message: String,
     },
     /// The callback that built a run returned an error that is not one of this crate.
-    #[error("the callback of run {run} failed: {message}")]
+    #[error("level {level}, run {run}: the callback failed: {message}")]
     Callback {
+        /// The worker's level.
+        level: u32,
         /// The run.
         run: RunId,
         /// The error's text.
         message: String,
     },
     /// The callback that built a run panicked.
-    #[error("the callback of run {run} panicked: {message}")]
+    #[error("level {level}, run {run}: the callback panicked: {message}")]
     CallbackPanicked {
+        /// The worker's level.
+        level: u32,
         /// The run.
         run: RunId,
         /// The panic's text.
@@ -224,11 +234,18 @@ pub enum Error {
         /// Which endpoint, and how it ended.
         children: Vec<(EndpointIndex, ExitCause)>,
     },
-    /// A handle of another worker.
-    #[error("callable {digest} was not registered with this worker: register it here and use the handle that returns")]
-    ForeignCallable {
+    /// A callable could not be registered, unregistered or used.
+    #[error(transparent)]
+    Callable(#[from] CallableError),
+    /// A callable for another kind of child.
+    #[error("callable {digest} is {found}, but the target runs {wanted}")]
+    CallableRole {
         /// The callable.
         digest: Digest,
+        /// What it is.
+        found: Role,
+        /// What the target runs.
+        wanted: Role,
     },
     /// A callable that the target's kind of child cannot resolve.
     #[error("callable {digest} is of namespace {found:?}, but the target resolves {wanted:?}")]
@@ -343,6 +360,44 @@ impl From<TensorFault> for Error {
     fn from(fault: TensorFault) -> Self {
         Self::Wire(fault.into())
     }
+}
+
+/// What can go wrong with the name, the registration and the use of callables.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallableError {
+    /// No child of this worker could ever run it.
+    #[error("callable {digest} is {role}, and this worker has no child that runs such: add one, or do not register it")]
+    CallableKindUnsupported {
+        /// The callable.
+        digest: Digest,
+        /// What it is.
+        role: Role,
+    },
+    /// All callable slots of a device are taken.
+    #[error("all {slots} callable slots of a chip are taken: unregister a callable first")]
+    LocalSlotExhausted {
+        /// How many there are.
+        slots: usize,
+    },
+    /// A handle that this worker does not honour.
+    #[error("the handle of callable {digest} is not one of this worker's: {why}; register it here and use that handle")]
+    CallableHandleMutated {
+        /// The callable.
+        digest: Digest,
+        /// Why.
+        why: &'static str,
+    },
+    /// Another function has the name.
+    #[error("the name {name:?} is taken by {taken}; {asked} needs another name")]
+    CallableNameTaken {
+        /// The name.
+        name: String,
+        /// The function that has it.
+        taken: String,
+        /// The function that was to have it.
+        asked: String,
+    },
 }
 
 /// What a child did instead of becoming ready.

@@ -38,6 +38,7 @@ mod memory;
 mod mortal;
 mod orchestrator;
 mod progress;
+mod registry;
 mod run;
 mod serve_loop;
 mod sub;
@@ -46,15 +47,15 @@ mod tensor;
 mod view;
 mod worker;
 
-pub use callable::{BoxError, CallableHandle};
+pub use callable::{BoxError, CallableHandle, Role};
 pub use element::Element;
-pub use error::{Errno, Error, StartCause};
+pub use error::{CallableError, Errno, Error, StartCause};
 pub use orchestrator::{Orchestrator, Outputs};
 pub use run::RunHandle;
 pub use sub::SubArgs;
 pub use tensor::{Tensor, unallocated};
 pub use view::View;
-pub use worker::{Chip, Worker, WorkerBuilder};
+pub use worker::{Chip, InitCanceller, Worker, WorkerBuilder};
 
 pub use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
 pub use laneway_core::engine::{EngineError, FailureKind};

@@ -11,16 +11,18 @@ use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::ExitCause;
 use laneway_core::wire::ByteRange;
 
-use crate::callable::Registry;
+use crate::callable::Role;
 use crate::config::Config;
 use crate::memory::Space;
 use crate::progress::{BellWord, Inbox, Right};
+use crate::registry::Registry;
 use crate::supervisor::Supervisor;
 use crate::sys::epoll::{Events, Poller};
 use crate::sys::eventfd::Bell;
 use crate::sys::spin::SpinWindow;
 use crate::sys::timer::Timer;
 use crate::sys::words::MappedWords;
+use crate::worker::Outer;
 
 /// What the lock of a worker guards.
 pub(crate) struct Inner {
@@ -41,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) changes: u64,
     /// Children that have not been reaped.
     pub(crate) alive: usize,
+    /// Children of which something is left, if only a descendant.
+    pub(crate) subtrees: usize,
     /// Children that have ended, in that order.
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
     /// Buffers that were dropped while a task still named them.
@@ -76,6 +80,10 @@ pub(crate) struct Live {
     pub(crate) window: SpinWindow,
     pub(crate) supervisor: Mutex<Supervisor>,
     pub(crate) space: Arc<Space>,
+    /// What each NEXT_LEVEL worker runs, by its id.
+    pub(crate) next_level: Box<[Role]>,
+    /// The worker above, of a nested worker in its own process.
+    pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
 }
 
@@ -92,6 +100,8 @@ pub(crate) struct Parts {
     pub(crate) takeover: Timer,
     pub(crate) supervisor: Supervisor,
     pub(crate) space: Arc<Space>,
+    pub(crate) next_level: Box<[Role]>,
+    pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
 }
 
@@ -108,6 +118,7 @@ impl Live {
             closing: false,
             changes: 0,
             alive: parts.words.len(),
+            subtrees: parts.words.len(),
             ends: Vec::with_capacity(parts.words.len()),
             dropped: Vec::new(),
             watches: Vec::with_capacity(3 * parts.words.len()),
@@ -129,6 +140,8 @@ impl Live {
             takeover: parts.takeover,
             supervisor: Mutex::new(parts.supervisor),
             space: parts.space,
+            next_level: parts.next_level,
+            outer: parts.outer,
             config: parts.config,
         }
     }
@@ -150,6 +163,11 @@ impl Live {
     /// Whether another thread waits for the lock.
     pub(crate) fn is_contended(&self) -> bool {
         self.contenders.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the worker above wants this nested worker to leave (P-29).
+    pub(crate) fn is_asked_to_stop(&self) -> bool {
+        self.outer.as_ref().is_some_and(Outer::asks_to_stop)
     }
 
     /// Gives the lock away to whoever waits for it, and takes it again. The lock itself is not fair: without the pause the

@@ -6,12 +6,12 @@ use laneway_core::engine::{Allocated, EngineError, FailureKind, Submission, Targ
 use laneway_core::ids::{RunId, TaskSlot, WorkerId};
 use laneway_core::model::TaskArgs;
 use laneway_core::time::Instant;
-use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Namespace};
+use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor};
 
 use crate::Error;
-use crate::callable::CallableHandle;
+use crate::callable::{CallableHandle, Role};
 use crate::element::Element;
-use crate::live::{Guard, Live};
+use crate::live::{Guard, Inner, Live};
 use crate::sys::clock;
 use crate::tensor::bytes_of;
 
@@ -49,7 +49,7 @@ impl<'a> Orchestrator<'a> {
         worker: WorkerId,
         args: impl Borrow<TaskArgs>,
     ) -> Result<Outputs, Error> {
-        self.submit(callable, Namespace::LocalChip, Target::NextLevel(worker), None, &[args.borrow()])
+        self.submit(callable, Target::NextLevel(worker), None, &[args.borrow()])
     }
 
     /// As [`Orchestrator::submit_next_level`], with a config.
@@ -63,7 +63,7 @@ impl<'a> Orchestrator<'a> {
         args: impl Borrow<TaskArgs>,
         config: &CallConfig,
     ) -> Result<Outputs, Error> {
-        self.submit(callable, Namespace::LocalChip, Target::NextLevel(worker), Some(config), &[args.borrow()])
+        self.submit(callable, Target::NextLevel(worker), Some(config), &[args.borrow()])
     }
 
     /// Submits one member to each of `workers`, which start together; `args` has one list for each (E-24, E-31).
@@ -77,7 +77,7 @@ impl<'a> Orchestrator<'a> {
         args: &[&TaskArgs],
         config: Option<&CallConfig>,
     ) -> Result<Outputs, Error> {
-        self.submit(callable, Namespace::LocalChip, Target::NextLevelGroup(workers), config, args)
+        self.submit(callable, Target::NextLevelGroup(workers), config, args)
     }
 
     /// Submits a task to whichever SUB child is free.
@@ -85,7 +85,7 @@ impl<'a> Orchestrator<'a> {
     /// # Errors
     /// As [`Orchestrator::submit_next_level`].
     pub fn submit_sub(&mut self, callable: &CallableHandle, args: impl Borrow<TaskArgs>) -> Result<Outputs, Error> {
-        self.submit(callable, Namespace::LocalPython, Target::Sub, None, &[args.borrow()])
+        self.submit(callable, Target::Sub, None, &[args.borrow()])
     }
 
     /// Submits one member to each of as many distinct SUB children as there are lists; they start together.
@@ -93,7 +93,7 @@ impl<'a> Orchestrator<'a> {
     /// # Errors
     /// As [`Orchestrator::submit_next_level`]; also for more members than SUB children.
     pub fn submit_sub_group(&mut self, callable: &CallableHandle, args: &[&TaskArgs]) -> Result<Outputs, Error> {
-        self.submit(callable, Namespace::LocalPython, Target::SubGroup, None, args)
+        self.submit(callable, Target::SubGroup, None, args)
     }
 
     /// A tensor of zero or more earlier bytes from the heap ring of the current scope. It lives until the scope has ended
@@ -150,7 +150,6 @@ impl<'a> Orchestrator<'a> {
     fn submit(
         &mut self,
         callable: &CallableHandle,
-        namespace: Namespace,
         target: Target<'_>,
         config: Option<&CallConfig>,
         members: &[&TaskArgs],
@@ -159,7 +158,7 @@ impl<'a> Orchestrator<'a> {
         let mut outputs = Outputs::new();
         let submission = Submission { target, digest: callable.digest(), config, members, deadline: None };
         let (mut inner, ()) = self.retry(|inner| {
-            inner.registry.check(callable, namespace)?;
+            self.check(inner, callable, target)?;
             let place = &mut |at: Allocated| outputs.extend(placed(members, &at));
             inner.driver.engine_mut().submit(run, &submission, place).map_err(Error::from)
         })?;
@@ -167,10 +166,20 @@ impl<'a> Orchestrator<'a> {
         Ok(outputs)
     }
 
+    /// Refuses a handle that the target's kind of child does not run. An id that no worker has is left to the engine.
+    fn check(&self, inner: &Inner, callable: &CallableHandle, target: Target<'_>) -> Result<(), Error> {
+        let of = |id: WorkerId| self.live.next_level.get(id.get() as usize).copied().unwrap_or(Role::Chip);
+        match target {
+            Target::Sub | Target::SubGroup => inner.registry.check(callable, Role::Function),
+            Target::NextLevel(id) => inner.registry.check(callable, of(id)),
+            Target::NextLevelGroup(ids) => ids.iter().try_for_each(|id| inner.registry.check(callable, of(*id))),
+        }
+    }
+
     /// Does `attempt`, again and again while a pool is full and something may still free it, up to the allocation timeout.
     fn retry<R, E: Into<Error>>(
         &self,
-        mut attempt: impl FnMut(&mut crate::live::Inner) -> Result<R, E>,
+        mut attempt: impl FnMut(&mut Inner) -> Result<R, E>,
     ) -> Result<(Guard<'a>, R), Error> {
         let mut inner = self.live.lock();
         let mut deadline: Option<Instant> = None;

@@ -105,6 +105,7 @@ impl Live {
         let handle = RunHandle { live: self.clone(), run };
         let mut orchestrator = Orchestrator::new(self, run);
         let built = panics::catch(|| callback(&mut orchestrator));
+        let level = self.config.level;
         let error = match built {
             Ok(Ok(value)) => {
                 self.end(|inner| inner.driver.engine_mut().close_submission(run))?;
@@ -112,9 +113,9 @@ impl Live {
             }
             Ok(Err(error)) => match error.downcast::<Error>() {
                 Ok(own) => *own,
-                Err(error) => Error::Callback { run, message: error.to_string() },
+                Err(error) => Error::Callback { level, run, message: error.to_string() },
             },
-            Err(text) => Error::CallbackPanicked { run, message: text },
+            Err(text) => Error::CallbackPanicked { level, run, message: text },
         };
         let reason = error.to_string();
         self.end(|inner| inner.driver.engine_mut().fail_submission(run, &reason))?;

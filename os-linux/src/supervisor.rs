@@ -1,29 +1,36 @@
 //! The children as processes: who reaps them, and what their ends tell.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{ExitCause, Label};
 
-use crate::Error;
+use crate::error::{Error, StartCause};
 use crate::link::Link;
 use crate::progress::News;
 use crate::sys::child::ChildProcess;
 use crate::sys::epoll::{Poller, Token, Watch};
 use crate::sys::exit::Exit;
+use crate::sys::farewell::Leaving;
 use crate::sys::lifeline::LifelineHold;
 use crate::sys::subtree::SubtreeWatch;
 
 /// One child of this worker.
 pub(crate) struct Child {
     pub(crate) label: Label,
+    /// What kind of child it is, in messages.
+    pub(crate) kind: &'static str,
     pub(crate) process: ChildProcess,
     /// Dropping it tells the child that its parent is gone.
-    pub(crate) _lifeline: LifelineHold,
+    pub(crate) lifeline: LifelineHold,
     pub(crate) subtree: SubtreeWatch,
     pub(crate) link: Link,
     /// Whether this worker sent it a SIGKILL.
     pub(crate) killed: bool,
     /// Whether its whole subtree is known to be gone.
     pub(crate) gone: bool,
+    /// Whether something told of its end that it lets go of a moment before it can be reaped.
+    pub(crate) suspect: bool,
 }
 
 /// What woke the background thread.
@@ -77,25 +84,38 @@ impl Supervisor {
         for (endpoint, child) in self.endpoints() {
             set.add(&child.link.owner, Woken::Published.token(), Watch::Edge)?;
             set.add(&child.subtree, Woken::Subtree(endpoint).token(), Watch::OneShot)?;
-            if let Some(pidfd) = child.process.pidfd() {
-                set.add(pidfd, Woken::Exit(endpoint).token(), Watch::OneShot)?;
+            match child.process.pidfd() {
+                Some(pidfd) => set.add(pidfd, Woken::Exit(endpoint).token(), Watch::OneShot)?,
+                None => set.add(&child.lifeline, Woken::Exit(endpoint).token(), Watch::OneShot)?,
             }
         }
         Ok(())
     }
 
-    /// Looks at one child, because its pidfd fired or its subtree pipe hung up; what that tells, at most once each.
+    /// Looks at one child, because something told of its end; what that tells, at most once each.
     pub(crate) fn look(&mut self, endpoint: EndpointIndex, mut tell: impl FnMut(News)) {
         let Some(child) = self.children.get_mut(endpoint.index()) else { return };
-        if child.process.exit().is_none()
-            && let Some(exit) = child.process.poll()
-        {
+        let known = child.process.exit().is_some();
+        // Asked again also after its end: as PID 1 or subreaper this process reaps what it left behind (P-34).
+        let exit = child.process.poll();
+        if let (false, Some(exit)) = (known, exit) {
             tell(News::Exited(endpoint, child.cause(exit)));
         }
-        if !child.gone && child.process.exit().is_some() && child.subtree.is_gone() {
+        if !child.gone && exit.is_some() && child.subtree.is_gone() {
             child.gone = true;
             tell(News::SubtreeGone(endpoint));
         }
+        child.suspect = exit.is_none() || (child.gone && child.process.has_orphans());
+    }
+
+    /// Looks again at children of which something told more than could be seen then. Says whether to come back soon.
+    pub(crate) fn look_again(&mut self, mut tell: impl FnMut(News)) -> bool {
+        for i in 0..self.children.len() {
+            if self.children[i].suspect {
+                self.look(EndpointIndex(i as u16), &mut tell);
+            }
+        }
+        self.children.iter().any(|child| child.suspect)
     }
 
     /// Kills one child, with its group.
@@ -123,7 +143,27 @@ impl Supervisor {
     }
 }
 
+impl Leaving for Child {
+    fn is_gone(&mut self) -> bool {
+        self.process.poll().is_some() && self.subtree.is_gone() && !self.process.has_orphans()
+    }
+
+    fn kill(&mut self) {
+        self.killed |= self.process.kill();
+    }
+
+    fn watch(&self) -> Option<BorrowedFd<'_>> {
+        // Once it was reaped its subtree is what is waited for; before, that pipe may hang up a moment too early.
+        if self.process.exit().is_some() { Some(self.subtree.as_fd()) } else { self.process.pidfd() }
+    }
+}
+
 impl Child {
+    /// Why it did not become ready.
+    pub(crate) fn start_error(&self, level: u32, cause: StartCause) -> Error {
+        Error::ChildStart { level, label: self.label, kind: self.kind, pid: self.process.pid(), cause }
+    }
+
     /// The end of this child in the words of the driver.
     pub(crate) fn cause(&self, exit: Exit) -> ExitCause {
         let pid = self.process.pid();

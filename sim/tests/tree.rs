@@ -65,7 +65,7 @@ fn start_with<E: Into<BoxError>>(timeout: Duration, start: impl Fn() -> Result<(
     let error = worker.init().unwrap_err();
     assert_eq!(children(), [0_i32; 0], "nothing of the tree is left after: {error}");
     let text = error.to_string();
-    assert!(text.starts_with("worker 1 (pid "), "names kind, index and pid: {text}");
+    assert!(text.starts_with("level 3, worker 1 (chip, pid "), "names kind, index and pid: {text}");
     // P-2: another init can follow.
     let bench = Bench::new(&[HBG], 1);
     bench.worker.close().unwrap();
@@ -118,7 +118,7 @@ impl Bench {
 /// C-3 and the table of profiles: each depth and number of frames, the same results.
 fn every_profile_computes_through_the_whole_stack() {
     for profile in Profile::ALL {
-        let bench = Bench::new(&[profile], 0);
+        let bench = Bench::new(&[profile], 1);
         let (a, b) = (bench.vector(1000, |i| i as f32), bench.vector(1000, |i| 2.0 * i as f32));
         let c = bench.vector(1000, |_| 0.0);
         for _ in 0..3 {
@@ -167,7 +167,7 @@ fn two_chips_and_a_sub_child_share_one_graph() {
 
 /// E-14, E-33: up to two runs are open at once; each has its own results.
 fn runs_overlap_on_two_frames_and_keep_their_results_apart() {
-    let bench = Bench::new(&[HBG, HBG], 0);
+    let bench = Bench::new(&[HBG, HBG], 1);
     let outs: Vec<_> = (0..40).map(|_| bench.vector(64, |_| 0.0)).collect();
     let (a, b) = (bench.vector(64, |i| i as f32), bench.vector(64, |_| 0.5));
     let runs: Vec<_> = outs
@@ -301,7 +301,7 @@ fn close_from_another_thread_cancels_init() {
 
 /// L-25, E-41
 fn a_chip_killed_in_a_task_is_reported_and_the_other_goes_on() {
-    let bench = Bench::new(&[HBG, HBG], 0);
+    let bench = Bench::new(&[HBG, HBG], 1);
     let victim = children()[0];
     let run = bench
         .worker

@@ -46,6 +46,9 @@ pub const EXIT_PROTOCOL: u8 = 81;
 /// Exit status of a child that lost control of its device (C-9).
 pub const EXIT_DEVICE: u8 = 82;
 
+/// Exit status of a nested worker whose own children did not all leave in order (P-15).
+pub const EXIT_UNCLEAN: u8 = 83;
+
 const SIGKILL: i32 = 9;
 
 impl fmt::Display for ExitCause {
@@ -56,6 +59,7 @@ impl fmt::Display for ExitCause {
                 match u8::try_from(status) {
                     Ok(EXIT_PROTOCOL) => f.write_str(" (it saw the mailbox protocol broken)"),
                     Ok(EXIT_DEVICE) => f.write_str(" (it lost control of its device)"),
+                    Ok(EXIT_UNCLEAN) => f.write_str(" (children below it did not leave in order)"),
                     _ => Ok(()),
                 }
             }

@@ -1,6 +1,7 @@
 //! The parent's side of a child's start (P-3, P-5).
 
-use crate::mailbox::{Frame, Peer, Text, Words, extension, read_message};
+use crate::ids::PipelineSlot;
+use crate::mailbox::{Frame, Peer, Text, Words, extension, read_failure, read_message};
 use crate::wire::FrameState;
 use crate::wire::frame as at;
 
@@ -41,7 +42,10 @@ pub fn poll_start<W: Words, const N: usize>(words: &W, text: &mut Text<N>) -> St
             Start::Ready { depth, child: extension::child(words) }
         }
         Some(FrameState::InitFailed) => {
-            read_message(words, Frame::BASE, text);
+            match extension::child(words) {
+                Peer::Known => read_failure(words, Frame::task(PipelineSlot::Zero), Peer::Known, text),
+                Peer::Stranger => read_message(words, Frame::BASE, text),
+            }
             Start::Failed
         }
         _ => Start::Illegal { found },

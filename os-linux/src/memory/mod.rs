@@ -52,6 +52,11 @@ impl Space {
         self.rings.iter().chain([&self.buffers]).map(range).chain(self.outer.iter().cloned())
     }
 
+    /// Ranges of the workers above.
+    pub(crate) fn outer(&self) -> &[Range<u64>] {
+        &self.outer
+    }
+
     /// Takes a buffer of `bytes` zero bytes; its address. Page-aligned.
     pub(crate) fn take(&self, bytes: u64) -> Result<u64, Error> {
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,6 +19,9 @@ use crate::sys::threads::LibraryThread;
 /// How long a callback may be silent between two submits before the background thread drives for it.
 pub(crate) const SILENCE: Duration = Duration::from_micros(200);
 
+/// A child lets go of its pipes a moment before it can be reaped: looked at again after this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
 /// The running thread.
 pub(crate) struct Background {
     thread: LibraryThread<()>,
@@ -53,7 +56,15 @@ impl Background {
                         Woken::Control | Woken::Published => {}
                     }
                 }
+                let again = {
+                    let mut supervisor = live.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+                    supervisor.look_again(|news| live.inbox.put(news))
+                };
                 wake_at = live.background_round(silence, &mut rounds_seen);
+                if again {
+                    let soon = clock::now().saturating_add(LOOK_AGAIN);
+                    wake_at = Some(wake_at.map_or(soon, |at| at.min(soon)));
+                }
             }
         })?;
         Ok(Self { thread, stop })

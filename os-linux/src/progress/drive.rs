@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use laneway_core::driver::{Step, Watch};
 use laneway_core::engine::RunPhase;
@@ -13,6 +14,9 @@ use super::background::SILENCE;
 use super::{News, Right, Ring};
 use crate::live::{Guard, Inner, Live};
 use crate::sys::clock;
+
+/// How long a stop from above may wait behind another driver (P-29).
+const PASS_ON: Duration = Duration::from_millis(5);
 
 impl Live {
     /// Drives the lanes, or sleeps while another thread does, until `done` returns something or the deadline passes
@@ -35,6 +39,9 @@ impl Live {
                         break None;
                     }
                     inner = self.sleep_behind(inner, deadline);
+                    if !inner.closing && self.is_asked_to_stop() {
+                        self.nudge.ring();
+                    }
                     continue;
                 }
                 inner.right = Right::Waiter;
@@ -45,7 +52,7 @@ impl Live {
             let step = self.round(&mut inner, now);
             if step.progressed {
                 if announced {
-                    self.bell.awake();
+                    self.announce_awake();
                     announced = false;
                 }
                 if self.is_contended() {
@@ -61,18 +68,18 @@ impl Live {
                 (inner, stirred) = self.spin(inner);
                 if !stirred {
                     // From here to the sleep the lock is held: whoever changes something later sees the announcement.
-                    self.bell.announce(Ring::Waiter);
+                    self.announce_sleep();
                     announced = true;
                 }
                 continue;
             }
             let wake_at = [deadline, step.deadline].into_iter().flatten().min();
             inner = self.sleep(inner, wake_at);
-            self.bell.awake();
+            self.announce_awake();
             announced = false;
         };
         if announced {
-            self.bell.awake();
+            self.announce_awake();
         }
         if holding || inner.right == Right::Passed {
             self.leave(&mut inner);
@@ -92,9 +99,18 @@ impl Live {
                         inner.ends.push((endpoint, cause));
                         inner.driver.child_exited(endpoint, cause, now);
                     }
-                    News::SubtreeGone(endpoint) => inner.driver.subtree_gone(endpoint),
+                    News::SubtreeGone(endpoint) => {
+                        inner.subtrees -= 1;
+                        inner.driver.subtree_gone(endpoint);
+                    }
                 }
             }
+        }
+        if !inner.closing && self.is_asked_to_stop() {
+            // What runs ends, nothing new starts; the lanes stay open for what runs (P-29).
+            inner.closing = true;
+            inner.driver.engine_mut().stop();
+            news = true;
         }
         let mut step = inner.driver.step(now, &mut &self.wakes);
         step.progressed |= news;
@@ -184,6 +200,20 @@ impl Live {
         }
     }
 
+    fn announce_sleep(&self) {
+        self.bell.announce(Ring::Waiter);
+        if let Some(outer) = &self.outer {
+            outer.announce_sleep();
+        }
+    }
+
+    fn announce_awake(&self) {
+        self.bell.awake();
+        if let Some(outer) = &self.outer {
+            outer.announce_awake();
+        }
+    }
+
     /// Watches the busy lanes without the lock for one spin window; whether something stirred.
     fn spin<'a>(&'a self, mut inner: Guard<'a>) -> (Guard<'a>, bool) {
         let mut watches = std::mem::take(&mut inner.watches);
@@ -215,6 +245,9 @@ impl Live {
     /// Sleeps until the driving thread has news or passes the right on.
     fn sleep_behind<'a>(&'a self, mut inner: Guard<'a>, deadline: Option<Instant>) -> Guard<'a> {
         inner.sleepers += 1;
+        // Whoever drives may be a thread that the worker above does not ring.
+        let pass_on = self.outer.as_ref().map(|_| clock::now().saturating_add(PASS_ON));
+        let deadline = [pass_on, deadline].into_iter().flatten().min();
         let mut inner = match deadline.map(|at| at.since(clock::now())) {
             None => self.turn.wait(inner).unwrap_or_else(PoisonError::into_inner),
             Some(timeout) => self.turn.wait_timeout(inner, timeout).unwrap_or_else(PoisonError::into_inner).0,

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use laneway_core::lane::{self, Start};
-use laneway_core::mailbox::{Text, Words};
+use laneway_core::mailbox::{LongText, Words};
 use laneway_core::time::Instant;
 use laneway_core::wire::FrameState;
 use laneway_core::wire::frame as at;
 use rustix::process::Signal;
 
-use crate::Error;
-use crate::error::StartCause;
+use super::cancel::Cancel;
+use crate::error::{Error, StartCause};
 use crate::progress::{BellWord, Ring};
 use crate::supervisor::Child;
 use crate::sys::clock;
 use crate::sys::epoll::{Events, Poller, Token, Watch};
-use crate::sys::eventfd::Bell;
+use crate::sys::farewell::{Budget, Farewell};
 
 /// For children that are to go because the start failed: shut down or terminated, then killed (P-6).
 const RECLAIM_BUDGET: Duration = Duration::from_secs(10);
@@ -25,16 +25,20 @@ const KILL_BUDGET: Duration = Duration::from_secs(2);
 
 /// Children on their way to being ready. Dropped before they all are, it reclaims every one of them.
 pub(super) struct Nursery {
+    level: u32,
     children: Vec<Child>,
     /// The depth that each published; `None` for one that is still starting.
     depths: Vec<Option<u64>>,
 }
 
+/// Where a death has to be looked for, this often.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 const CANCEL: Token = Token(u64::MAX);
 
 impl Nursery {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { children: Vec::with_capacity(capacity), depths: Vec::with_capacity(capacity) }
+    pub(super) fn new(level: u32, capacity: usize) -> Self {
+        Self { level, children: Vec::with_capacity(capacity), depths: Vec::with_capacity(capacity) }
     }
 
     pub(super) fn add(&mut self, child: Child) {
@@ -52,17 +56,27 @@ impl Nursery {
         std::mem::take(&mut self.children)
     }
 
-    /// Waits until every child is ready; the depth that each published.
-    pub(super) fn await_all(&mut self, bell: &BellWord, timeout: Duration, cancel: &Bell) -> Result<Vec<u64>, Error> {
-        let deadline = clock::now().saturating_add(timeout);
+    /// Waits until every child is ready; the depth that each published. `after` is what the deadline was made of.
+    pub(super) fn await_all(
+        &mut self,
+        bell: &BellWord,
+        deadline: Instant,
+        after: Duration,
+        cancel: &Cancel,
+    ) -> Result<Vec<u64>, Error> {
         let set = Poller::new()?;
-        set.add(cancel, CANCEL, Watch::Level)?;
+        set.add(&cancel.bell, CANCEL, Watch::Level)?;
         for (i, child) in (0..).zip(&self.children) {
             set.add(&child.link.waiter, Token(i), Watch::Edge)?;
             if let Some(pidfd) = child.process.pidfd() {
                 set.add(pidfd, Token(i), Watch::OneShot)?;
             }
         }
+        // A death that no descriptor tells of is looked for (L-25).
+        let longest = match self.children.iter().all(|child| child.process.pidfd().is_some()) {
+            true => Duration::MAX,
+            false => LOOK_EVERY,
+        };
         let mut events = Events::new();
         loop {
             // Announced before the look, so that a child that publishes after it rings.
@@ -73,14 +87,14 @@ impl Nursery {
             if self.depths.iter().all(Option::is_some) {
                 break;
             }
-            let left = deadline.since(clock::now());
-            if left.is_zero() {
-                return Err(self.late(timeout));
-            }
-            set.wait(&mut events, Some(left))?;
-            if events.iter().any(|ready| ready.token == CANCEL) {
+            if cancel.is_asked() {
                 return Err(Error::InitCancelled);
             }
+            let left = deadline.since(clock::now());
+            if left.is_zero() {
+                return Err(self.late(after));
+            }
+            set.wait(&mut events, Some(left.min(longest)))?;
         }
         bell.awake();
         Ok(self.depths.iter().copied().flatten().collect())
@@ -88,20 +102,21 @@ impl Nursery {
 
     /// What one child has published or become.
     fn look(&mut self, i: usize) -> Result<(), Error> {
+        let level = self.level;
         let child = &mut self.children[i];
         // Looked at before the mailbox: what a child published before it ended is then not missed.
         let ended = child.process.poll();
         if self.depths[i].is_none() {
-            let mut text = Text::<{ at::MESSAGE_BYTES }>::new();
+            let mut text = LongText::new();
             match lane::poll_start(&child.link.words(), &mut text) {
                 Start::Starting => {}
                 Start::Ready { depth, .. } => self.depths[i] = Some(depth),
-                Start::Failed => return Err(failed(child, StartCause::Failed(text.as_str().to_owned()))),
-                Start::Illegal { found } => return Err(failed(child, StartCause::Illegal { found })),
+                Start::Failed => return Err(child.start_error(level, StartCause::Failed(text.as_str().to_owned()))),
+                Start::Illegal { found } => return Err(child.start_error(level, StartCause::Illegal { found })),
             }
         }
         match ended {
-            Some(exit) => Err(failed(child, StartCause::Died(child.cause(exit)))),
+            Some(exit) => Err(child.start_error(level, StartCause::Died(child.cause(exit)))),
             None => Ok(()),
         }
     }
@@ -109,7 +124,7 @@ impl Nursery {
     fn late(&self, after: Duration) -> Error {
         let late = self.children.iter().zip(&self.depths).find(|(_, depth)| depth.is_none());
         match late {
-            Some((child, _)) => failed(child, StartCause::Late { after }),
+            Some((child, _)) => child.start_error(self.level, StartCause::Late { after }),
             None => Error::InitCancelled,
         }
     }
@@ -126,32 +141,9 @@ impl Nursery {
                 child.process.signal(Signal::TERM);
             }
         }
-        if self.reap_until(clock::now().saturating_add(RECLAIM_BUDGET)) {
-            return;
-        }
-        for child in &mut self.children {
-            child.killed |= child.process.kill();
-        }
-        self.reap_until(clock::now().saturating_add(KILL_BUDGET));
-    }
-
-    /// Whether all were reaped by then.
-    fn reap_until(&mut self, deadline: Instant) -> bool {
-        let Ok(set) = Poller::new() else { return false };
-        for (i, child) in (0..).zip(&self.children) {
-            if let Some(pidfd) = child.process.pidfd() {
-                // A pidfd that cannot be watched is looked at when another one fires, or at the end.
-                let _ = set.add(pidfd, Token(i), Watch::OneShot);
-            }
-        }
-        let mut events = Events::new();
-        loop {
-            let alive = self.children.iter_mut().filter_map(|c| c.process.poll().is_none().then_some(())).count();
-            let left = deadline.since(clock::now());
-            if alive == 0 || left.is_zero() || set.wait(&mut events, Some(left)).is_err() {
-                return alive == 0;
-            }
-        }
+        let budget = Budget { leave: RECLAIM_BUDGET, die: KILL_BUDGET };
+        // Whoever is left after that cannot be ended by anybody; it keeps its own mappings.
+        Farewell::new(clock::now(), budget).run(&mut self.children, |_| {});
     }
 }
 
@@ -161,8 +153,4 @@ impl Drop for Nursery {
             self.reclaim();
         }
     }
-}
-
-fn failed(child: &Child, cause: StartCause) -> Error {
-    Error::ChildStart { label: child.label, pid: child.process.pid(), cause }
 }

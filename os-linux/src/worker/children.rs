@@ -6,16 +6,21 @@ use std::os::fd::AsFd;
 
 use laneway_core::chip::{Capabilities, DeviceRuntime, Platform, RuntimeKind};
 use laneway_core::ids::{SubId, WorkerId};
-use laneway_core::lane::{Frames, Label};
+use laneway_core::lane::{EXIT_UNCLEAN, Frames, Label};
 use laneway_core::serve::{Blocking, Child, ChildSpec, ChipRunner, ParentBell, publish_failed, publish_ready};
+use laneway_core::time::Instant;
 use laneway_core::wire::Protocol;
 
+use super::Worker;
+use super::nested::{self, NestedLeaf};
+use super::outer::{Above, Outer};
 use crate::Error;
-use crate::callable::{BoxError, Registry};
+use crate::callable::{BoxError, Role};
 use crate::child_entry::EXIT_PANIC;
 use crate::link::Link;
 use crate::mortal::Mortal;
 use crate::progress::ParentRing;
+use crate::registry::Registry;
 use crate::serve_loop::serve;
 use crate::sub::SubLeaf;
 use crate::sys::lifeline::{AtHangUp, Lifeline};
@@ -62,35 +67,83 @@ impl fmt::Debug for Chip {
 /// One child to be.
 pub(super) enum Plan {
     Chip { id: WorkerId, chip: Chip },
+    Nested { id: WorkerId, worker: Worker },
     Sub { id: SubId },
 }
 
-/// Most chips of one worker.
-const MOST_CHIPS: u64 = 4096;
+/// A child that tasks are sent to by its worker id.
+enum NextLevel {
+    Chip(Chip),
+    Nested(Worker),
+}
 
-/// All children to be, chips first.
+/// Most chips and nested workers of one worker.
+const MOST_NEXT_LEVEL: u64 = 4096;
+
+/// All children to be, the NEXT_LEVEL ones first.
 pub(super) struct Children {
-    chips: Vec<(WorkerId, Chip)>,
+    next_level: Vec<NextLevel>,
     subs: u32,
 }
 
 impl Children {
     pub(super) fn new(subs: u32) -> Self {
-        Self { chips: Vec::new(), subs }
+        Self { next_level: Vec::new(), subs }
     }
 
     pub(super) fn add_chip(&mut self, chip: Chip) -> Result<WorkerId, Error> {
-        let value = self.chips.len() as u64;
-        let id = if value < MOST_CHIPS { WorkerId::new(value as i32) } else { None };
-        let id = id.ok_or(Error::Setting { setting: "chips", value: value + 1, least: 0, most: MOST_CHIPS })?;
-        self.chips.push((id, chip));
+        self.add(NextLevel::Chip(chip))
+    }
+
+    pub(super) fn add_worker(&mut self, worker: Worker) -> Result<WorkerId, Error> {
+        self.add(NextLevel::Nested(worker))
+    }
+
+    fn add(&mut self, child: NextLevel) -> Result<WorkerId, Error> {
+        let (value, most) = (self.next_level.len() as u64, MOST_NEXT_LEVEL);
+        let id = if value < most { WorkerId::new(value as i32) } else { None };
+        let id = id.ok_or(Error::Setting { setting: "chips and nested workers", value: value + 1, least: 0, most })?;
+        self.next_level.push(child);
         Ok(id)
+    }
+
+    /// Whether a chip is among them, or below one of them.
+    pub(super) fn has_chips(&self) -> bool {
+        self.next_level.iter().any(|child| match child {
+            NextLevel::Chip(_) => true,
+            NextLevel::Nested(worker) => worker.has_chips_below(),
+        })
+    }
+
+    /// Whether some child runs callables of this role.
+    pub(super) fn serve(&self, role: Role) -> bool {
+        match role {
+            Role::Function => self.subs > 0,
+            Role::Orchestration => self.next_level.iter().any(|child| matches!(child, NextLevel::Nested(_))),
+            Role::Chip => self.has_chips(),
+        }
+    }
+
+    /// The nested ones live in processes of their own now, or nowhere.
+    pub(super) fn left_below(&self) {
+        for child in &self.next_level {
+            if let NextLevel::Nested(worker) = child {
+                worker.left_below();
+            }
+        }
     }
 
     /// In the order of their endpoints.
     pub(super) fn plans(self) -> Vec<Plan> {
-        let chips = self.chips.into_iter().map(|(id, chip)| Plan::Chip { id, chip });
-        chips.chain((0..self.subs).map(|i| Plan::Sub { id: SubId(i) })).collect()
+        let next_level = (0..).map(WorkerId::new).zip(self.next_level).filter_map(|(id, child)| {
+            // `add` counted: every child has an id.
+            let id = id?;
+            Some(match child {
+                NextLevel::Chip(chip) => Plan::Chip { id, chip },
+                NextLevel::Nested(worker) => Plan::Nested { id, worker },
+            })
+        });
+        next_level.chain((0..self.subs).map(|i| Plan::Sub { id: SubId(i) })).collect()
     }
 }
 
@@ -100,20 +153,41 @@ pub(super) struct Given<'a> {
     pub(super) shared: Vec<Range<u64>>,
     pub(super) parent: Option<&'a Pidfd>,
     pub(super) window: SpinWindow,
+    /// When the start of the whole tree must be over.
+    pub(super) deadline: Instant,
 }
 
 impl Plan {
     pub(super) fn label(&self) -> Label {
         match self {
-            Self::Chip { id, .. } => Label::Worker(*id),
+            Self::Chip { id, .. } | Self::Nested { id, .. } => Label::Worker(*id),
             Self::Sub { id } => Label::Sub(*id),
         }
     }
 
-    /// `chip 0`, `sub 3`: the kind and index that messages about the start name.
+    /// What kind of child it is, in messages.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Chip { .. } => "chip",
+            Self::Nested { .. } => "nested worker",
+            Self::Sub { .. } => "SUB child",
+        }
+    }
+
+    /// What it runs.
+    pub(super) const fn role(&self) -> Role {
+        match self {
+            Self::Chip { .. } => Role::Chip,
+            Self::Nested { .. } => Role::Orchestration,
+            Self::Sub { .. } => Role::Function,
+        }
+    }
+
+    /// `chip 0`, `sub 3`: the kind and index that its own message about its start names (P-3).
     pub(super) fn name(&self) -> String {
         match self {
             Self::Chip { id, .. } => format!("chip {id}"),
+            Self::Nested { id, .. } => format!("nested {id}"),
             Self::Sub { id } => format!("sub {id}"),
         }
     }
@@ -129,7 +203,8 @@ impl Plan {
     pub(super) fn at_hang_up(&self) -> AtHangUp {
         match self {
             Self::Chip { .. } => AtHangUp::Look,
-            Self::Sub { .. } => AtHangUp::Die,
+            // The processes below it follow by their own lifelines (L-32).
+            Self::Nested { .. } | Self::Sub { .. } => AtHangUp::Die,
         }
     }
 
@@ -165,12 +240,34 @@ impl Plan {
         let bed = Bed::new(&link.wake, lifeline, given.parent.map(AsFd::as_fd)).map_err(|error| error.to_string())?;
         match self {
             Self::Sub { .. } => {
-                let leaf = SubLeaf::new(given.registry.host_functions(), given.shared.clone());
+                let leaf = SubLeaf::new(given.registry.functions(), given.shared.clone());
                 let mut child = Child::new(words, Blocking::new(leaf), spec(0));
                 publish_ready(&words, 0);
                 *ready = true;
                 ring.published();
                 Ok(serve(&mut child, ring, bed, given.window))
+            }
+            Self::Nested { worker, .. } => {
+                let above = Above {
+                    shared: given.shared.clone(),
+                    deadline: nested::earlier(given.deadline),
+                    outer: Outer::new(words, link.wake.clone()),
+                };
+                let live = worker.start_below(above, given.registry.chip_blobs()).map_err(|error| error.to_string())?;
+                let leaf = NestedLeaf::new(worker.clone(), live, given.registry.orchestrations());
+                let mut child = Child::new(words, Blocking::new(leaf), spec(0));
+                publish_ready(&words, 0);
+                *ready = true;
+                ring.published();
+                let status = serve(&mut child, ring, bed, given.window);
+                match child.runner().leaf().closed() {
+                    Ok(()) => Ok(status),
+                    Err(error) if status == 0 => {
+                        panics::complain(&format!("{}: {error}", self.name()));
+                        Ok(EXIT_UNCLEAN.into())
+                    }
+                    Err(_) => Ok(status),
+                }
             }
             Self::Chip { chip, .. } => {
                 let device = lifeline.mortal(|| (chip.open)(&given.shared)).map_err(|error| error.to_string())?;

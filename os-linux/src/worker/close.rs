@@ -5,20 +5,32 @@ use std::time::Duration;
 
 use super::{Shared, State, Worker};
 use crate::Error;
-use crate::live::Live;
+use crate::live::{Inner, Live};
 use crate::progress::Background;
 use crate::sys::clock;
 
 /// For killed children to be gone; past it they are reported.
 const KILL_BUDGET: Duration = Duration::from_secs(2);
 
+/// For the descendants of children that are gone. What is left after it was started by user code, and let go by it.
+const FOLLOW_BUDGET: Duration = Duration::from_millis(500);
+
 /// What becomes of the runs that were accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Runs {
+pub(super) enum Runs {
     /// They may end within the drain budget.
     Drain,
     /// What was not dispatched fails (E-36).
     Abandon,
+}
+
+/// Who closes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The program. It does not close a worker that is another one's child (P-9).
+    User,
+    /// The worker above.
+    Parent,
 }
 
 impl Worker {
@@ -29,7 +41,7 @@ impl Worker {
     /// again. [`Error::InsideCallback`] from inside a callback of this worker. [`Error::Survivors`] names children that could
     /// not be ended; [`Error::AbnormalExits`] those that did not leave in order.
     pub fn close(&self) -> Result<(), Error> {
-        self.shared.close(Runs::Drain)
+        self.shared.close(Runs::Drain, By::User)
     }
 
     /// As [`Worker::close`], but what was not dispatched yet fails with "worker closed" at once.
@@ -37,19 +49,19 @@ impl Worker {
     /// # Errors
     /// As [`Worker::close`], never [`Error::CloseTimedOut`].
     pub fn close_now(&self) -> Result<(), Error> {
-        self.shared.close(Runs::Abandon)
+        self.shared.close(Runs::Abandon, By::User)
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // Nobody is left who could be told.
-        let _ = self.close(Runs::Abandon);
+        let _ = self.close(Runs::Abandon, By::User);
     }
 }
 
 impl Shared {
-    fn close(&self, runs: Runs) -> Result<(), Error> {
+    pub(super) fn close(&self, runs: Runs, by: By) -> Result<(), Error> {
         let (live, background) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             loop {
@@ -58,7 +70,13 @@ impl Shared {
                         *state = State::Closed;
                         return Ok(());
                     }
-                    State::Initializing { cancel } => cancel.ring(),
+                    State::Attached { .. } | State::Below => {
+                        return Err(Error::WrongState { call: "close", state: state.name() });
+                    }
+                    State::Ready { live, .. } if by == By::User && live.outer.is_some() => {
+                        return Err(Error::WrongState { call: "close", state: "ATTACHED" });
+                    }
+                    State::Initializing { cancel } => cancel.ask(),
                     State::Ready { live, .. } if live.is_inside_callback() => {
                         return Err(Error::InsideCallback { call: "close" });
                     }
@@ -114,17 +132,22 @@ impl Live {
         let mut inner = self.lock();
         let before = inner.ends.len();
         inner.driver.stop();
-        let gone = |inner: &mut crate::live::Inner| (inner.alive == 0).then_some(());
-        let (inner, left) = self.drive(inner, Some(deadline), gone);
+        let reaped = |inner: &mut Inner| (inner.alive == 0).then_some(());
+        let (inner, left) = self.drive(inner, Some(deadline), reaped);
         drop(inner);
         if left.is_none() {
             self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill_all();
             let deadline = clock::now().saturating_add(KILL_BUDGET);
-            drop(self.drive(self.lock(), Some(deadline), gone));
+            drop(self.drive(self.lock(), Some(deadline), reaped));
         }
+        // Descendants end a moment after their parents, by their lifelines.
+        let deadline = clock::now().saturating_add(FOLLOW_BUDGET);
+        drop(self.drive(self.lock(), Some(deadline), |inner| (inner.subtrees == 0).then_some(())));
         background.stop(self);
         let survivors = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).survivors();
         if !survivors.is_empty() {
+            // Their memory is kept until they are gone, which nobody will see (P-12).
+            std::mem::forget(self.clone());
             return Err(Error::Survivors { children: survivors });
         }
         let inner = self.lock();

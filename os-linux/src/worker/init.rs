@@ -4,42 +4,64 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use laneway_core::driver::Driver;
-use laneway_core::engine::{Engine, RingSpec, WorkerClass, WorkerSpec};
+use laneway_core::engine::{Engine, Range as Backing, RangeKind, RingSpec, WorkerClass, WorkerSpec};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{self, EndpointSpec, Frames, Label};
 use laneway_core::wire::Protocol;
 
 use super::await_ready::Nursery;
+use super::cancel::Cancel;
 use super::children::{Children, Given, Plan};
-use crate::Error;
-use crate::callable::Registry;
+use super::outer::{Above, Outer};
 use crate::child_entry::{self, ChildSpec};
 use crate::config::Config;
-use crate::error::StartCause;
+use crate::error::{CallableError, Error, StartCause};
 use crate::link::Link;
 use crate::live::{Live, Parts, Wakes};
 use crate::memory::Space;
 use crate::progress::{Background, BellWord, ParentRing};
+use crate::registry::Registry;
 use crate::supervisor::{Child, Supervisor};
 use crate::sys::epoll::{Poller, Token, Watch};
 use crate::sys::eventfd::Bell;
 use crate::sys::group::Group;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::timer::Timer;
-use crate::sys::{limits, threads};
+use crate::sys::{clock, limits, threads};
 
 /// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, and one more set
 /// while it starts.
 const OWN_DESCRIPTORS: u64 = 8;
 
-/// Starts the whole tree, or leaves nothing of it.
+/// Starts the whole tree, or leaves nothing of it. `above` is there for a nested worker, in its own process.
 pub(super) fn start(
     config: &Config,
     children: Children,
     registry: Registry,
-    cancel: &Bell,
+    above: Option<Above>,
+    cancel: &Cancel,
 ) -> Result<(Arc<Live>, Background), Error> {
+    if let Some((digest, role)) = registry.unresolvable(|role| children.serve(role)) {
+        children.left_below();
+        return Err(CallableError::CallableKindUnsupported { digest, role }.into());
+    }
     let plans = children.plans();
+    let result = start_plans(config, &plans, registry, above, cancel);
+    for plan in &plans {
+        if let Plan::Nested { worker, .. } = plan {
+            worker.left_below();
+        }
+    }
+    result
+}
+
+fn start_plans(
+    config: &Config,
+    plans: &[Plan],
+    registry: Registry,
+    above: Option<Above>,
+    cancel: &Cancel,
+) -> Result<(Arc<Live>, Background), Error> {
     if plans.is_empty() {
         return Err(Error::NoChildren);
     }
@@ -49,7 +71,13 @@ pub(super) fn start(
     if foreign > 0 && !config.allow_foreign_threads {
         return Err(Error::ForeignThreads { count: foreign });
     }
-    let space = Arc::new(Space::map(config.sizes, Vec::new())?);
+    let mut deadline = clock::now().saturating_add(config.init_timeout);
+    let (mut outer, mut inherited, mut group) = (None, Vec::new(), Group::Head);
+    if let Some(above) = above {
+        deadline = deadline.min(above.deadline);
+        (outer, inherited, group) = (Some(above.outer), above.shared, Group::Parents);
+    }
+    let space = Arc::new(Space::map(config.sizes, inherited)?);
     let bell = BellWord::new()?;
     let parent = Pidfd::of_this_process().ok();
     let given = Given {
@@ -57,23 +85,27 @@ pub(super) fn start(
         shared: space.shared().collect(),
         parent: parent.as_ref(),
         window: config.spin_window(),
+        deadline,
     };
-    let mut nursery = Nursery::new(plans.len());
-    for plan in &plans {
-        nursery.add(fork(config, plan, &bell, &given)?);
+    let mut nursery = Nursery::new(config.level, plans.len());
+    for plan in plans {
+        if cancel.is_asked() {
+            return Err(Error::InitCancelled);
+        }
+        nursery.add(fork(config, plan, group, &bell, &given)?);
     }
-    let depths = nursery.await_all(&bell, config.init_timeout, cancel)?;
-    assemble(config, &plans, nursery, &depths, registry, space, bell)
+    let depths = nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
+    assemble(config, plans, nursery, &depths, registry, space, bell, outer)
 }
 
 /// Forks one child.
 #[expect(unsafe_code, reason = "foreign threads were counted by the caller")]
-fn fork(config: &Config, plan: &Plan, bell: &BellWord, given: &Given<'_>) -> Result<Child, Error> {
+fn fork(config: &Config, plan: &Plan, group: Group, bell: &BellWord, given: &Given<'_>) -> Result<Child, Error> {
     let link = Link::new(&plan.name())?;
     lane::prepare_region(&link.words());
     let descriptors: Vec<RawFd> = link.child_descriptors(given.parent);
     let spec = ChildSpec {
-        group: Group::Head,
+        group,
         at_hang_up: plan.at_hang_up(),
         keep_descriptors: &descriptors,
         keep_mappings: &link.child_mappings(bell),
@@ -87,16 +119,19 @@ fn fork(config: &Config, plan: &Plan, bell: &BellWord, given: &Given<'_>) -> Res
     let started = unsafe { child_entry::start(&spec, body) }?;
     Ok(Child {
         label: plan.label(),
+        kind: plan.kind(),
         process: started.process,
-        _lifeline: started.lifeline,
+        lifeline: started.lifeline,
         subtree: started.subtree,
         link,
         killed: false,
         gone: false,
+        suspect: false,
     })
 }
 
 /// Puts the parent's side together around children that are ready.
+#[expect(clippy::too_many_arguments, reason = "everything that the start made, once")]
 fn assemble(
     config: &Config,
     plans: &[Plan],
@@ -105,6 +140,7 @@ fn assemble(
     registry: Registry,
     space: Arc<Space>,
     bell: BellWord,
+    outer: Option<Outer>,
 ) -> Result<(Arc<Live>, Background), Error> {
     let mut admission_depth = 2;
     let (mut workers, mut endpoints) = (Vec::new(), Vec::new());
@@ -116,8 +152,7 @@ fn assemble(
         };
         if matches!(plan, Plan::Chip { .. }) {
             if !(1..=2).contains(&depth) {
-                let cause = StartCause::Depth { depth };
-                return Err(Error::ChildStart { label: plan.label(), pid: child.process.pid(), cause });
+                return Err(child.start_error(config.level, StartCause::Depth { depth }));
             }
             admission_depth = admission_depth.min(depth as usize);
         }
@@ -137,7 +172,10 @@ fn assemble(
     for (ring, range) in engine_config.rings.iter_mut().zip(space.rings()) {
         *ring = RingSpec { base: range.start, bytes: range.end - range.start };
     }
-    let engine = Engine::new(&engine_config, admission_depth, &workers)?;
+    let mut engine = Engine::new(&engine_config, admission_depth, &workers)?;
+    for outer in space.outer() {
+        engine.add_range(Backing { base: outer.start, bytes: outer.end - outer.start, kind: RangeKind::Outer })?;
+    }
     let words = endpoints.iter().map(|(_, words)| *words).collect();
     let driver = Driver::new(engine, endpoints);
 
@@ -145,6 +183,9 @@ fn assemble(
     waiter_set.add(&nudge, Token(0), Watch::Edge)?;
     for (i, child) in (1..).zip(nursery.children()) {
         waiter_set.add(&child.link.waiter, Token(i), Watch::Edge)?;
+    }
+    if let Some(outer) = &outer {
+        waiter_set.add(&*outer.wake, Token(u64::MAX), Watch::Edge)?;
     }
     let (control, takeover) = (Bell::new()?, Timer::new()?);
     let parts = Parts {
@@ -157,6 +198,8 @@ fn assemble(
         takeover,
         supervisor: Supervisor { children: nursery.graduate() },
         space,
+        next_level: plans.iter().filter(|plan| matches!(plan.label(), Label::Worker(_))).map(Plan::role).collect(),
+        outer,
         config: config.clone(),
     };
     let live = Arc::new(Live::new(driver, registry, parts));

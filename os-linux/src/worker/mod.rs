@@ -2,34 +2,40 @@
 
 mod await_ready;
 mod builder;
+mod cancel;
 mod children;
 mod close;
 mod init;
+mod nested;
+mod outer;
+mod register;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use laneway_core::chip::{Platform, RuntimeKind};
 use laneway_core::ids::WorkerId;
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::{CallConfig, TaskArgsView};
 
 use crate::Error;
-use crate::callable::{BoxError, CallableHandle, Registry};
+use crate::callable::BoxError;
 use crate::config::Config;
 use crate::element::Element;
 use crate::live::Live;
 use crate::orchestrator::Orchestrator;
 use crate::progress::Background;
+use crate::registry::Registry;
 use crate::run::RunHandle;
-use crate::sub::SubArgs;
-use crate::sys::eventfd::Bell;
 use crate::tensor::Tensor;
 
 pub use builder::WorkerBuilder;
+use cancel::Cancel;
+pub use cancel::InitCanceller;
 use children::Children;
 pub use children::Chip;
+use outer::Above;
+pub(crate) use outer::Outer;
 
 /// The parent of one level: it owns its children and runs graphs of tasks on them.
 ///
@@ -46,14 +52,20 @@ struct Shared {
     state: Mutex<State>,
     /// Rung when `state` leaves [`State::Initializing`].
     settled: Condvar,
+    /// What cancels `init`, while somebody has it.
+    cancel: Mutex<Weak<Cancel>>,
 }
 
 /// Where a worker is in its life (P-7).
 enum State {
     /// Collecting children and callables.
     New { children: Children, registry: Registry },
-    /// A thread is inside `init`; the bell cancels it.
-    Initializing { cancel: Arc<Bell> },
+    /// A child of another worker, whose init starts it in a process of its own (P-9).
+    Attached { children: Children, registry: Registry },
+    /// It was started in another process; nothing of it is here.
+    Below,
+    /// A thread is inside `init`.
+    Initializing { cancel: Arc<Cancel> },
     /// Open for runs.
     Ready { live: Arc<Live>, background: Background },
     /// A thread is inside `close`.
@@ -68,6 +80,7 @@ impl State {
     const fn name(&self) -> &'static str {
         match self {
             Self::New { .. } => "NEW",
+            Self::Attached { .. } | Self::Below => "ATTACHED",
             Self::Initializing { .. } => "INITIALIZING",
             Self::Ready { .. } => "READY",
             Self::Closing => "CLOSING",
@@ -86,9 +99,12 @@ impl Worker {
 
     fn new(config: Config, subs: u32) -> Self {
         static OWNERS: AtomicU64 = AtomicU64::new(1);
-        let registry = Registry::new(OWNERS.fetch_add(1, Ordering::Relaxed));
+        // Two processes that forked from one count alike from there on (T-43).
+        let owner = OWNERS.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
+        let registry = Registry::new(owner);
         let state = State::New { children: Children::new(subs), registry };
-        Self { shared: Arc::new(Shared { config, state: Mutex::new(state), settled: Condvar::new() }) }
+        let (settled, cancel) = (Condvar::new(), Mutex::default());
+        Self { shared: Arc::new(Shared { config, state: Mutex::new(state), settled, cancel }) }
     }
 
     /// Adds a chip child; its worker id is the next free one (E-39).
@@ -96,38 +112,7 @@ impl Worker {
     /// # Errors
     /// [`Error::WrongState`] after init.
     pub fn add_chip(&self, chip: Chip) -> Result<WorkerId, Error> {
-        self.in_new("add_chip", |children, _| children.add_chip(chip))
-    }
-
-    /// Registers a host function for SUB children under a name. Whatever it captures is inherited by the children when they
-    /// are forked; what they change of it stays theirs.
-    ///
-    /// # Errors
-    /// [`Error::RegisteredTooLate`] after init: a closure reaches the children by the fork alone.
-    pub fn register<F>(&self, name: &str, function: F) -> Result<CallableHandle, Error>
-    where
-        F: Fn(&SubArgs<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
-    {
-        match &mut *self.state() {
-            State::New { registry, .. } => registry.closure(name, Arc::new(function)),
-            other => Err(Error::RegisteredTooLate { name: name.to_owned(), state: other.name() }),
-        }
-    }
-
-    /// Registers a chip callable: the bytes of a `ChipCallable` blob, built for `platform` and `runtime`.
-    ///
-    /// # Errors
-    /// A sentence about what is wrong with the blob; [`Error::RegisteredTooLate`] after init.
-    pub fn register_chip(
-        &self,
-        platform: Platform,
-        runtime: RuntimeKind,
-        blob: &[u8],
-    ) -> Result<CallableHandle, Error> {
-        match &mut *self.state() {
-            State::New { registry, .. } => registry.chip(platform, runtime, blob),
-            other => Err(Error::RegisteredTooLate { name: "a chip callable".to_owned(), state: other.name() }),
-        }
+        self.in_new("add_chip", |children| children.add_chip(chip))
     }
 
     /// Forks the children and returns when all are ready, or fails with nothing left behind.
@@ -136,19 +121,31 @@ impl Worker {
     /// [`Error::ForeignThreads`] in a process with threads of its own; the first child that fails, dies or is late, with its
     /// kind, index, pid and cause; a limit that is too low, with both numbers.
     pub fn init(&self) -> Result<(), Error> {
+        self.start(None, |state| match state {
+            State::New { children, registry } => Ok((children, registry)),
+            other => Err(other),
+        })
+    }
+
+    /// `init`, at the root or below another worker; `take` accepts the states that it may begin in.
+    fn start(
+        &self,
+        above: Option<Above>,
+        take: impl FnOnce(State) -> Result<(Children, Registry), State>,
+    ) -> Result<(), Error> {
+        let cancel = self.cancel()?;
         let mut state = self.state();
-        let cancel = Arc::new(Bell::new()?);
-        let (children, registry) = match std::mem::replace(&mut *state, State::Initializing { cancel: cancel.clone() })
-        {
-            State::New { children, registry } => (children, registry),
-            other => {
+        let before = std::mem::replace(&mut *state, State::Initializing { cancel: cancel.clone() });
+        let (children, registry) = match take(before) {
+            Ok(content) => content,
+            Err(other) => {
                 let name = other.name();
                 *state = other;
                 return Err(Error::WrongState { call: "init", state: name });
             }
         };
         drop(state);
-        let started = init::start(&self.shared.config, children, registry, &cancel);
+        let started = init::start(&self.shared.config, children, registry, above, &cancel);
         let mut state = self.state();
         let result = match started {
             Ok((live, background)) => {
@@ -224,10 +221,10 @@ impl Worker {
     fn in_new<R>(
         &self,
         call: &'static str,
-        change: impl FnOnce(&mut Children, &mut Registry) -> Result<R, Error>,
+        change: impl FnOnce(&mut Children) -> Result<R, Error>,
     ) -> Result<R, Error> {
         match &mut *self.state() {
-            State::New { children, registry } => change(children, registry),
+            State::New { children, .. } => change(children),
             other => Err(Error::WrongState { call, state: other.name() }),
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, FailureKind, TaskArgs, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Bench, Gate, children, cpu_time, descriptors, mappings, shm};
+use crate::support::{Bench, Gate, children, cpu_time, descriptors, mappings, shm, until};
 
 /// Threads of this process.
 fn threads() -> usize {
@@ -100,6 +100,9 @@ pub(crate) fn close_now_ends_what_was_never_sent() {
     let worker = bench.worker.clone();
     std::thread::scope(|scope| {
         let closing = scope.spawn(move || worker.close_now());
+        until("close has begun", || matches!(bench.worker.run(|_| Ok(())), Err(Error::WrongState { .. })));
+        // Its next step is to stop the engine, which nothing here can see; it needs no more than the lock.
+        std::thread::sleep(Duration::from_millis(50));
         gate.open();
         closing.join().unwrap().unwrap();
     });

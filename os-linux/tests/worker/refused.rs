@@ -1,6 +1,6 @@
 //! What is refused, with a sentence, and leaves the worker as it was.
 
-use laneway_linux::{AddressSpace, CallConfig, ChipTensor, Dtype, Error, TaskArgs, Worker, WorkerId};
+use laneway_linux::{AddressSpace, CallConfig, CallableError, ChipTensor, Dtype, Error, TaskArgs, Worker, WorkerId};
 
 use crate::support::{Bench, nothing};
 
@@ -91,7 +91,7 @@ pub(crate) fn a_handle_of_another_worker_is_refused() {
     let foreign = other.register("add", nothing).unwrap();
     let bench = Bench::new(1);
     let error = bench.worker.run(|orch| Ok(orch.submit_sub(&foreign, TaskArgs::new())?)).unwrap_err();
-    assert!(matches!(error, Error::ForeignCallable { .. }), "{error:?}");
+    assert!(matches!(error, Error::Callable(CallableError::CallableHandleMutated { .. })), "{error:?}");
     assert_ne!(foreign.digest(), bench.copy.digest());
 }
 

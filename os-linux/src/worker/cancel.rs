@@ -1,0 +1,66 @@
+//! Cancelling `init`, also from a signal handler.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use super::Worker;
+use crate::Error;
+use crate::sys::eventfd::Bell;
+
+/// Whether an `init` is to be given up.
+pub(super) struct Cancel {
+    asked: AtomicBool,
+    pub(super) bell: Bell,
+}
+
+impl Cancel {
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// One store and one write.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+}
+
+/// Cancels the `init` of one worker, from any thread or from a signal handler of the host (P-7). See
+/// [`Worker::init_canceller`].
+#[derive(Clone)]
+pub struct InitCanceller(Arc<Cancel>);
+
+impl InitCanceller {
+    /// Makes the running `init` give up and reclaim everything; one that has not begun gives up at once, one that is over
+    /// does not notice. Async-signal-safe: one store and one write to an eventfd.
+    pub fn cancel(&self) {
+        self.0.ask();
+    }
+}
+
+impl std::fmt::Debug for InitCanceller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "InitCanceller(asked: {})", self.0.is_asked())
+    }
+}
+
+impl Worker {
+    /// What cancels [`Worker::init`]; made before it, and kept where a handler finds it. This library handles no signal itself.
+    ///
+    /// # Errors
+    /// [`Error::System`] where no descriptor is free.
+    pub fn init_canceller(&self) -> Result<InitCanceller, Error> {
+        self.cancel().map(InitCanceller)
+    }
+
+    /// The one that exists, or a new one.
+    pub(super) fn cancel(&self) -> Result<Arc<Cancel>, Error> {
+        let mut slot = self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cancel) = slot.upgrade() {
+            return Ok(cancel);
+        }
+        let cancel = Arc::new(Cancel { asked: AtomicBool::new(false), bell: Bell::new()? });
+        *slot = Arc::downgrade(&cancel);
+        Ok(cancel)
+    }
+}

@@ -1,0 +1,140 @@
+//! Nested workers: a worker as the child of another one (P-8 … P-11).
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::ids::WorkerId;
+use laneway_core::serve::{Failure, Leaf, Report, Task};
+use laneway_core::time::Instant;
+use laneway_core::wire::Digest;
+use laneway_core::wire::control::ControlRequest;
+
+use super::close::{By, Runs};
+use super::outer::Above;
+use super::{State, Worker};
+use crate::Error;
+use crate::callable::OrchestrationFn;
+use crate::live::Live;
+use crate::sys::clock;
+
+/// What a nested worker's start leaves of the time that the tree has, so that its own error still arrives.
+const HEADROOM: Duration = Duration::from_millis(100);
+
+impl Worker {
+    /// Attaches a worker as a child: [`Worker::init`] of this one forks a process that initialises `inner` there, with
+    /// everything below it. From now on `inner` can be given callables, nothing else (P-9).
+    ///
+    /// # Errors
+    /// [`Error::WrongState`] if either is not NEW: initialised, closed or attached already.
+    pub fn add_worker(&self, inner: &Worker) -> Result<WorkerId, Error> {
+        // Taken first, and with one lock at a time: two workers that are attached to each other at once both fail.
+        let content = {
+            let mut state = inner.state();
+            match std::mem::replace(&mut *state, State::Below) {
+                State::New { children, registry } => (children, registry),
+                other => {
+                    let name = other.name();
+                    *state = other;
+                    return Err(Error::WrongState { call: "add_worker of this child", state: name });
+                }
+            }
+        };
+        let added = self.in_new("add_worker", |children| children.add_worker(inner.clone()));
+        let (children, registry) = content;
+        *inner.state() = match added {
+            Ok(_) => State::Attached { children, registry },
+            Err(_) => State::New { children, registry },
+        };
+        added
+    }
+
+    /// In the process of the nested worker: its own init.
+    pub(super) fn start_below(&self, above: Above, given: Vec<(Digest, Arc<[u8]>)>) -> Result<Arc<Live>, Error> {
+        self.start(Some(above), |state| match state {
+            State::Attached { children, mut registry } => {
+                if children.has_chips() {
+                    registry.adopt_chips(given);
+                }
+                Ok((children, registry))
+            }
+            other => Err(other),
+        })?;
+        self.live("init")
+    }
+
+    /// In the process that forked it: this worker lives in a process of its own now, or nowhere.
+    pub(super) fn left_below(&self) {
+        let mut state = self.state();
+        if let State::Attached { children, .. } = std::mem::replace(&mut *state, State::Below) {
+            children.left_below();
+        }
+    }
+
+    /// Whether a chip is somewhere below a worker that is attached.
+    pub(super) fn has_chips_below(&self) -> bool {
+        matches!(&*self.state(), State::Attached { children, .. } if children.has_chips())
+    }
+}
+
+/// The deadline of a start one level further down.
+pub(super) fn earlier(deadline: Instant) -> Instant {
+    let now = clock::now();
+    now.saturating_add(deadline.since(now).saturating_sub(HEADROOM.min(deadline.since(now) / 4)))
+}
+
+/// What the process of a nested worker does with a task: it builds a run and waits for its end.
+pub(super) struct NestedLeaf {
+    worker: Worker,
+    live: Arc<Live>,
+    orchestrations: HashMap<Digest, OrchestrationFn>,
+    /// What the end of the inner worker came to.
+    closed: Result<(), Error>,
+}
+
+impl NestedLeaf {
+    pub(super) fn new(worker: Worker, live: Arc<Live>, orchestrations: HashMap<Digest, OrchestrationFn>) -> Self {
+        Self { worker, live, orchestrations, closed: Ok(()) }
+    }
+
+    /// Whether everything below left in order; asked after the last step.
+    pub(super) fn closed(&self) -> &Result<(), Error> {
+        &self.closed
+    }
+}
+
+impl Leaf for NestedLeaf {
+    fn knows(&mut self, digest: &Digest) -> bool {
+        self.orchestrations.contains_key(digest)
+    }
+
+    fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
+        // Known: the frame was refused otherwise.
+        let Some(function) = self.orchestrations.get(task.digest) else { return Err(Failure::MESSAGE) };
+        let built = self.live.build(|orchestrator| function(orchestrator, task.args, task.config));
+        built.and_then(|((), run)| run.wait()).map_err(|error| {
+            // A report that is full cuts what comes after; writing to it cannot fail.
+            if self.live.is_asked_to_stop() {
+                let _ = write!(report, "worker closed: ");
+            }
+            let _ = match error {
+                Error::RunFailed { .. } | Error::Callback { .. } | Error::CallbackPanicked { .. } => {
+                    write!(report, "{error}")
+                }
+                // What the orchestration's own calls were refused with (P-10).
+                refused => write!(report, "level {}: {refused}", self.live.config.level),
+            };
+            Failure::MESSAGE
+        })
+    }
+
+    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
+        let _ = write!(report, "a nested worker does not serve {:?}", request.command());
+        Err(Failure::MESSAGE)
+    }
+
+    fn shutdown(&mut self) {
+        self.closed = self.worker.shared.close(Runs::Abandon, By::Parent);
+    }
+}
