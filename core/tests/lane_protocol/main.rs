@@ -5,6 +5,7 @@ mod control;
 mod hostile;
 mod one_frame;
 mod poison;
+mod publish;
 mod stop;
 mod support;
 mod two_frames;
