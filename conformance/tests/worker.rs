@@ -7,10 +7,11 @@ mod library;
 mod reference;
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use laneway_ascend::{HostRuntime, Installation, LogThreshold};
 use laneway_core::wire::AddressSpace;
-use laneway_linux::{CallableHandle, Chip, Error, RunHandle, TaskArgs, Tensor, Worker, WorkerId};
+use laneway_linux::{CallableHandle, Chip, Error, RunHandle, TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId};
 use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
         overlapping_runs_are_right_where_nothing_is_prepared_beside_another,
         a_failed_prepare_is_the_failure_of_its_task_alone,
         a_child_does_not_poll_its_device_without_pause,
+        a_device_that_ends_its_process_is_reported_with_the_signal,
+        close_does_not_wait_for_a_device_that_hangs,
     ])
 }
 
@@ -65,7 +68,11 @@ struct Bench {
 
 impl Bench {
     fn new(chips: Vec<Chip>, profile: Profile) -> Self {
-        let worker = Worker::builder().build().unwrap();
+        Self::of(Worker::builder(), chips, profile)
+    }
+
+    fn of(builder: WorkerBuilder, chips: Vec<Chip>, profile: Profile) -> Self {
+        let worker = builder.build().unwrap();
         let chips = chips.into_iter().map(|chip| worker.add_chip(chip).unwrap()).collect();
         let (platform, runtime) = (profile.platform(), profile.runtime());
         let register = |kernel| worker.register_chip(platform, runtime, &callable(kernel)).unwrap();
@@ -257,4 +264,41 @@ fn a_child_does_not_poll_its_device_without_pause() {
     });
     ended.expect("fewer than 100,000 looks a second");
     bench.worker.close().unwrap();
+}
+
+/// L-25: whatever the device is doing when it takes its process with it.
+fn a_device_that_ends_its_process_is_reported_with_the_signal() {
+    for (at, action, signal) in [
+        (Point::Prepare, Action::Kill, "SIGKILL"),
+        (Point::Launch, Action::Abort, "SIGABRT"),
+        (Point::Poll, Action::Kill, "SIGKILL"),
+        (Point::Finalize, Action::Abort, "SIGABRT"),
+    ] {
+        let plan = FaultPlan::none().with(at, 1, action);
+        let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan)), simulated(Config::new(HBG))], HBG);
+        let text = bench.add(0).unwrap_err().to_string();
+        assert!(text.contains("worker 0") && text.contains(signal), "{at:?}: {text}");
+        bench.add(1).unwrap();
+        bench.worker.close().unwrap();
+    }
+}
+
+/// C-15, T-36: the child is killed when its time is over, and the run says so; whether it polls a device that never
+/// completes, or is stuck inside a call.
+fn close_does_not_wait_for_a_device_that_hangs() {
+    for at in [Point::Launch, Point::Finalize] {
+        let plan = FaultPlan::none().with(at, 1, Action::Hang);
+        let short = Duration::from_millis(200);
+        let builder = Worker::builder().drain_budget(short).reap_budget(short);
+        let bench = Bench::of(builder, vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
+        let out = bench.vector(0.0);
+        let run = submit_add(&bench, &out);
+        run.wait_accepted().unwrap();
+        let start = Instant::now();
+        let closed = bench.worker.close_now();
+        assert!(matches!(closed, Err(Error::AbnormalExits { .. })), "it had to be killed: {closed:?}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        assert!(run.wait().is_err());
+        assert!(harness::children_of(getpid()).is_empty());
+    }
 }
