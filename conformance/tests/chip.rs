@@ -8,7 +8,7 @@ mod library;
 use std::process::{Command, ExitCode};
 
 use laneway_ascend::{HostRuntime, LogThreshold};
-use laneway_conformance::chip::{Case, Simulated, cases};
+use laneway_conformance::chip::{Script, Simulated, cases};
 use laneway_core::chip::DeviceRuntime;
 use laneway_sim::{Config, HostMemory, Profile, Simulator};
 
@@ -27,6 +27,12 @@ fn main() -> ExitCode {
         for way in ["in_process", "library"] {
             let name: &'static str = format!("{way}_{}", case.full_name()).leak();
             all.push(harness::Case { name, run: conformance_case });
+        }
+    }
+    for (file, _) in scripts() {
+        for way in ["in_process", "library"] {
+            let name: &'static str = format!("{way}_file_{file}").leak();
+            all.push(harness::Case { name, run: scripted_case });
         }
     }
     all.extend_from_slice(harness::cases![
@@ -51,29 +57,59 @@ fn conformance_case() {
         all.iter().find(|case| case.full_name() == name)
     };
     match (find("in_process_"), find("library_")) {
-        (Some(case), _) => in_process(case),
-        (None, Some(case)) => through_the_library(case),
+        (Some(case), _) => in_process(&case.device, |device| case.check(device, &Simulated)),
+        (None, Some(case)) => through_the_library(&case.device, |device| case.check(device, &Simulated)),
         (None, None) => panic!("no case {name}"),
     }
 }
 
-fn in_process(case: &Case) {
-    // SAFETY: the cases hand over tensors of live buffers of atomics, and addresses that are refused untouched.
-    let host = unsafe { HostMemory::whole_process() };
-    let mut device = Simulator::new(case.device.clone(), host).expect("the device comes up");
-    case.check(&mut device, &Simulated);
+/// The cases that are files, by name.
+fn scripts() -> Vec<(String, Script)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+    let files = std::fs::read_dir(folder).expect("the folder of cases").map(|entry| entry.expect("a file").path());
+    let mut scripts: Vec<_> = files
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("a file of text");
+            let name = path.file_stem().expect("a name").to_str().expect("UTF-8").to_owned();
+            (name, Script::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        })
+        .collect();
+    scripts.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(!scripts.is_empty());
+    scripts
 }
 
-fn through_the_library(case: &Case) {
+/// The file that the harness named.
+fn scripted_case() {
+    let name = std::env::var(CASE).expect("the harness names the case");
+    let scripts = scripts();
+    let find = |way: &str| {
+        let name = name.strip_prefix(way)?;
+        scripts.iter().find(|(file, _)| file == name).map(|(_, script)| script)
+    };
+    match (find("in_process_file_"), find("library_file_")) {
+        (Some(script), _) => in_process(&script.device, |device| script.check(device, &Simulated)),
+        (None, Some(script)) => through_the_library(&script.device, |device| script.check(device, &Simulated)),
+        (None, None) => panic!("no case {name}"),
+    }
+}
+
+fn in_process(config: &Config, check: impl FnOnce(&mut dyn DeviceRuntime)) {
+    // SAFETY: the cases hand over tensors of live buffers of atomics, and addresses that are refused untouched.
+    let host = unsafe { HostMemory::whole_process() };
+    check(&mut Simulator::new(config.clone(), host).expect("the device comes up"));
+}
+
+fn through_the_library(config: &Config, check: impl FnOnce(&mut dyn DeviceRuntime)) {
     let folder = Folder::new();
-    library::configure(&case.device);
-    let profile = case.device.profile;
+    library::configure(config);
+    let profile = config.profile;
     let installation = library::installation(&folder, profile.platform(), profile.runtime());
     // SAFETY: it is our own library; and as above.
     let runtime = unsafe { HostRuntime::bind(&installation, LogThreshold::Off) }.expect("the library is bound");
     let mut device = runtime.open(0, None).expect("the device comes up");
     assert_eq!(device.contract(), profile.contract());
-    case.check(&mut device, &Simulated);
+    check(&mut device);
 }
 
 /// The interface from C: a program with a header of its own loads the library and adds two vectors, with each profile.

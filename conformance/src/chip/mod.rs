@@ -6,6 +6,7 @@ mod lost;
 mod memory;
 mod prepare;
 mod results;
+mod script;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -17,6 +18,7 @@ use laneway_core::wire::{CallConfig, ChipStorageTaskArgs, ChipTensor};
 use laneway_sim::{Config, FaultPlan, Kernel, Profile, Program, callable};
 
 pub use buffer::HostBuffer;
+pub use script::{Ending, Script};
 
 /// The callables that a backend can run, as blobs; the cases ask for them by the kernel that they compute.
 pub trait Callables {
