@@ -10,6 +10,7 @@ use crate::sys::farewell::Leaving;
 use crate::sys::fork::{Fork, flush_streams, fork};
 use crate::sys::group::Group;
 use crate::sys::lifeline::{AtHangUp, Lifeline, LifelineHold, LifelinePipe};
+use crate::sys::lineage::begin_generation;
 use crate::sys::region::unmap_foreign;
 use crate::sys::subtree::{SubtreePipe, SubtreeWatch};
 use crate::sys::{inventory, panics, signals};
@@ -96,6 +97,7 @@ unsafe fn enter(
     body: impl FnOnce(Lifeline) -> i32,
 ) -> ! {
     let code = panics::catch(|| {
+        begin_generation();
         spec.group.settle(None);
         signals::reset_dispositions();
         panics::install_quiet_hook();

@@ -163,6 +163,9 @@ pub enum Error {
     /// `init` was cancelled by a close; nothing of the tree is left.
     #[error("init was cancelled because the worker was closed meanwhile; nothing is left of it")]
     InitCancelled,
+    /// A handle that came through a fork: the worker runs in another process.
+    #[error("this worker runs in the process that forked this one: a child cannot use it")]
+    Inherited,
     /// A call that would wait for itself.
     #[error(
         "{call} inside a callback of the same worker would wait for itself: call it after the callback has returned"

@@ -9,8 +9,10 @@ use laneway_core::driver::{Doorbells, Driver, Watch};
 use laneway_core::engine::{EngineError, Memory, Range as Backing, RangeKind};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::ExitCause;
+use laneway_core::time::Instant;
 use laneway_core::wire::ByteRange;
 
+use crate::Error;
 use crate::callable::Role;
 use crate::config::Config;
 use crate::memory::Space;
@@ -19,6 +21,7 @@ use crate::registry::Registry;
 use crate::supervisor::Supervisor;
 use crate::sys::epoll::{Events, Poller};
 use crate::sys::eventfd::Bell;
+use crate::sys::lineage::Lineage;
 use crate::sys::spin::SpinWindow;
 use crate::sys::timer::Timer;
 use crate::sys::words::MappedWords;
@@ -43,8 +46,12 @@ pub(crate) struct Inner {
     pub(crate) changes: u64,
     /// Children that have not been reaped.
     pub(crate) alive: usize,
-    /// Children of which something is left, if only a descendant.
-    pub(crate) subtrees: usize,
+    /// Which children are gone with everything below them.
+    pub(crate) gone: Box<[bool]>,
+    /// Children that ended or were killed, and when what is left of them counts as stuck (L-35).
+    pub(crate) doomed: Vec<(EndpointIndex, Instant)>,
+    /// What the last round asked for: the next one at this time at the latest.
+    pub(crate) deadline: Option<Instant>,
     /// Children that have ended, in that order.
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
     /// Buffers that were dropped while a task still named them.
@@ -85,6 +92,7 @@ pub(crate) struct Live {
     /// The worker above, of a nested worker in its own process.
     pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
+    lineage: Lineage,
 }
 
 pub(crate) type Guard<'a> = MutexGuard<'a, Inner>;
@@ -118,7 +126,9 @@ impl Live {
             closing: false,
             changes: 0,
             alive: parts.words.len(),
-            subtrees: parts.words.len(),
+            doomed: Vec::with_capacity(parts.words.len()),
+            deadline: None,
+            gone: vec![false; parts.words.len()].into(),
             ends: Vec::with_capacity(parts.words.len()),
             dropped: Vec::new(),
             watches: Vec::with_capacity(3 * parts.words.len()),
@@ -143,7 +153,13 @@ impl Live {
             next_level: parts.next_level,
             outer: parts.outer,
             config: parts.config,
+            lineage: Lineage::here(),
         }
+    }
+
+    /// Refuses a worker that came through a fork: its mailboxes and bells were not given to this process.
+    pub(crate) fn check_lineage(&self) -> Result<(), Error> {
+        if self.lineage.is_inherited() { Err(Error::Inherited) } else { Ok(()) }
     }
 
     /// Takes the lock. A panic under it is a bug of this crate that must not make every later call panic too.
@@ -174,8 +190,23 @@ impl Live {
     /// driver would have it back before a waiting thread is awake.
     pub(crate) fn let_others_in<'a>(&'a self, inner: Guard<'a>) -> Guard<'a> {
         drop(inner);
-        self.window.until(|| !self.is_contended());
+        match self.window.turns() {
+            // One CPU for all: a thread that waits for the lock does not run before this one stops.
+            0 => std::thread::yield_now(),
+            _ => drop(self.window.until(|| !self.is_contended())),
+        }
         self.lock()
+    }
+}
+
+impl Live {
+    /// Whether an unfinished task names any of `bytes` (P-19); looks for news of it first.
+    pub(crate) fn is_named(&self, bytes: &Range<u64>) -> bool {
+        let mut inner = self.lock();
+        inner.names(bytes) && {
+            self.stir(&mut inner);
+            inner.names(bytes)
+        }
     }
 }
 

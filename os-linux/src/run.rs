@@ -33,6 +33,7 @@ impl RunHandle {
     /// # Errors
     /// [`Error::RunFailed`] with the first error of the run.
     pub fn wait(&self) -> Result<(), Error> {
+        self.live.check_lineage()?;
         let inner = self.live.lock();
         let (inner, _) = self.live.drive(inner, None, |inner| inner.has_ended(self.run));
         self.live.outcome(&inner, self.run)
@@ -43,6 +44,7 @@ impl RunHandle {
     /// # Errors
     /// As [`RunHandle::wait`]; [`Error::WaitTimedOut`] if the run has not ended by then. It goes on as before.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.live.check_lineage()?;
         let deadline = clock::now().saturating_add(timeout);
         let inner = self.live.lock();
         match self.live.drive(inner, Some(deadline), |inner| inner.has_ended(self.run)) {
@@ -56,6 +58,7 @@ impl RunHandle {
     /// # Errors
     /// [`Error::RunFailed`] if the run has failed by then.
     pub fn wait_accepted(&self) -> Result<(), Error> {
+        self.live.check_lineage()?;
         let inner = self.live.lock();
         let (inner, _) = self.live.drive(inner, None, |inner| {
             (inner.driver.engine().is_accepted(self.run) || inner.has_ended(self.run).is_some()).then_some(())
@@ -74,6 +77,7 @@ impl RunHandle {
     /// # Errors
     /// None that a caller can cause; see [`EngineError`].
     pub fn cancel(&self) -> Result<(), Error> {
+        self.live.check_lineage()?;
         let mut inner = self.live.lock();
         inner.driver.engine_mut().cancel(self.run)?;
         self.live.changed(&mut inner);
@@ -83,6 +87,9 @@ impl RunHandle {
 
 impl Drop for RunHandle {
     fn drop(&mut self) {
+        if self.live.check_lineage().is_err() {
+            return;
+        }
         // Unknown only to an engine that was stopped and forgot it.
         let _ = self.live.lock().driver.engine_mut().release(self.run);
     }
@@ -104,17 +111,20 @@ impl Live {
         let run = self.begin()?;
         let handle = RunHandle { live: self.clone(), run };
         let mut orchestrator = Orchestrator::new(self, run);
-        let built = panics::catch(|| callback(&mut orchestrator));
         let level = self.config.level;
+        // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
+        let built = panics::catch(|| {
+            callback(&mut orchestrator).map_err(|error| match error.downcast::<Error>() {
+                Ok(own) => *own,
+                Err(error) => Error::Callback { level, run, message: error.to_string() },
+            })
+        });
         let error = match built {
             Ok(Ok(value)) => {
                 self.end(|inner| inner.driver.engine_mut().close_submission(run))?;
                 return Ok((value, handle));
             }
-            Ok(Err(error)) => match error.downcast::<Error>() {
-                Ok(own) => *own,
-                Err(error) => Error::Callback { level, run, message: error.to_string() },
-            },
+            Ok(Err(error)) => error,
             Err(text) => Error::CallbackPanicked { level, run, message: text },
         };
         let reason = error.to_string();

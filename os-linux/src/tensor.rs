@@ -11,6 +11,7 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::live::Live;
 use crate::memory::Space;
+use crate::sys::lineage::Lineage;
 use crate::view::View;
 
 /// Owns the bytes; freed with the last tensor that names them.
@@ -19,11 +20,14 @@ struct Buffer {
     worker: Weak<Live>,
     address: u64,
     bytes: u64,
+    lineage: Lineage,
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         match self.worker.upgrade() {
+            // A copy that came through a fork: the memory is the other process's to give back.
+            _ if self.lineage.is_inherited() => {}
             Some(worker) => worker.free_buffer(self.address..self.address + self.bytes),
             None => self.space.give_back(self.address),
         }
@@ -50,7 +54,13 @@ impl<T: Element> Tensor<T> {
             space.give_back(address);
             return Err(error.into());
         }
-        let buffer = Arc::new(Buffer { space: space.clone(), worker: Arc::downgrade(worker), address, bytes });
+        let buffer = Arc::new(Buffer {
+            space: space.clone(),
+            worker: Arc::downgrade(worker),
+            address,
+            bytes,
+            lineage: Lineage::here(),
+        });
         let tensor = ChipTensor::contiguous(address, bytes, T::DTYPE, shape, AddressSpace::Host)?;
         Ok(Self { buffer, tensor, element: PhantomData })
     }
@@ -83,10 +93,13 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// [`Error::InUse`] while a task that is neither finished nor cancelled names bytes of this tensor: wait for its run.
+    /// That is judged here, once: a view that is kept over a submit sees what the task does meanwhile.
     #[expect(unsafe_code, reason = "the buffer that keeps the mapping is here")]
     pub fn view(&self) -> Result<View<'_, T>, Error> {
         let bytes = self.bytes();
-        if self.buffer.worker.upgrade().is_some_and(|worker| worker.lock().names(&bytes)) {
+        // In a child that captured the tensor, what its task may touch is what the tags say.
+        let worker = if self.buffer.lineage.is_inherited() { None } else { self.buffer.worker.upgrade() };
+        if worker.is_some_and(|worker| worker.is_named(&bytes)) {
             return Err(Error::InUse { start: bytes.start, end: bytes.end });
         }
         // SAFETY: `contiguous` checked the tensor, and `buffer` keeps its mapping for as long as `self` lives.

@@ -7,6 +7,8 @@ mod dying;
 #[path = "worker/graphs.rs"]
 mod graphs;
 mod harness;
+#[path = "worker/odd.rs"]
+mod odd;
 #[path = "worker/refused.rs"]
 mod refused;
 #[path = "worker/runs.rs"]
@@ -19,6 +21,7 @@ mod support;
 use closing::*;
 use dying::*;
 use graphs::*;
+use odd::*;
 use refused::*;
 use runs::*;
 use starting::*;
@@ -72,6 +75,13 @@ fn main() -> std::process::ExitCode {
         dropping_an_open_worker_closes_it,
         an_idle_tree_uses_no_cpu,
         a_killed_parent_takes_its_tree,
+        an_error_that_cannot_be_printed_fails_its_run_and_nothing_else,
+        a_callback_that_polls_a_tensor_sees_its_tasks_end,
+        a_worker_captured_by_a_callable_is_refused_in_the_child,
+        what_a_dead_child_left_behind_does_not_hold_up_its_run_for_ever,
+        close_inside_a_callback_is_refused_while_another_thread_closes,
+        close_now_cuts_the_drain_of_another_thread_short,
+        a_wait_with_a_time_limit_returns_while_the_graph_keeps_going,
         a_buffer_dropped_while_a_task_names_it_is_freed_later,
     ])
 }

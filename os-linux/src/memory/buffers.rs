@@ -3,25 +3,24 @@
 
 use std::collections::BTreeMap;
 
-/// Granularity of a buffer, in bytes: freed memory is returned page by page.
-pub(crate) const PAGE: u64 = 4096;
-
 /// Free and taken spans of one region, as offsets from its base.
 #[derive(Debug)]
 pub(crate) struct Spans {
+    /// Granularity in bytes, a page of the system: freed memory is returned page by page.
+    unit: u64,
     free: BTreeMap<u64, u64>,
     taken: BTreeMap<u64, u64>,
 }
 
 impl Spans {
-    /// One free span of `bytes` bytes.
-    pub(crate) fn new(bytes: u64) -> Self {
-        Self { free: BTreeMap::from([(0, bytes / PAGE * PAGE)]), taken: BTreeMap::new() }
+    /// One free span of `bytes` bytes, handed out in multiples of `unit`.
+    pub(crate) fn new(bytes: u64, unit: u64) -> Self {
+        Self { unit, free: BTreeMap::from([(0, bytes / unit * unit)]), taken: BTreeMap::new() }
     }
 
-    /// Takes `bytes` (rounded up to whole pages) at the lowest place where they fit.
+    /// Takes `bytes` (rounded up to whole units) at the lowest place where they fit.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
-        let want = bytes.max(1).checked_next_multiple_of(PAGE)?;
+        let want = bytes.max(1).checked_next_multiple_of(self.unit)?;
         let (&at, &span) = self.free.iter().find(|&(_, &span)| span >= want)?;
         self.free.remove(&at);
         if span > want {
@@ -63,9 +62,11 @@ impl Spans {
 mod tests {
     use super::*;
 
+    const PAGE: u64 = 65_536;
+
     #[test]
     fn a_freed_span_joins_both_neighbours() {
-        let mut spans = Spans::new(4 * PAGE);
+        let mut spans = Spans::new(4 * PAGE, PAGE);
         let at: Vec<u64> = (0..4).map(|_| spans.take(1).unwrap()).collect();
         assert_eq!(spans.take(1), None);
         for i in [0, 2, 3, 1] {
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_span_is_given_back_once() {
-        let mut spans = Spans::new(4 * PAGE);
+        let mut spans = Spans::new(4 * PAGE, PAGE);
         let at = spans.take(PAGE + 1).unwrap();
         assert_eq!(spans.give_back(at), Some(2 * PAGE));
         assert_eq!(spans.give_back(at), None);
@@ -85,6 +86,6 @@ mod tests {
 
     #[test]
     fn a_size_that_wraps_is_refused() {
-        assert_eq!(Spans::new(PAGE).take(u64::MAX), None);
+        assert_eq!(Spans::new(PAGE, PAGE).take(u64::MAX), None);
     }
 }

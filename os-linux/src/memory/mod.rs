@@ -37,7 +37,7 @@ impl Space {
         Ok(Self {
             rings: [ring(0)?, ring(1)?, ring(2)?, ring(3)?],
             buffers: Region::new("laneway buffers", sizes.buffers as usize, Sharing::Tree)?,
-            spans: Mutex::new(Spans::new(sizes.buffers)),
+            spans: Mutex::new(Spans::new(sizes.buffers, rustix::param::page_size().max(4096) as u64)),
             outer,
         })
     }

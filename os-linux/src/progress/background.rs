@@ -94,11 +94,13 @@ impl Live {
         match inner.right {
             Right::Background => {}
             // A callback that computes for long must not keep a death from whoever waits.
-            Right::Builder { .. } if self.inbox.any() => {
-                self.round(&mut inner, clock::now());
-                return None;
+            Right::Builder { .. } => {
+                let now = clock::now();
+                if self.inbox.any() || inner.deadline.is_some_and(|at| at <= now) {
+                    self.round(&mut inner, now);
+                }
+                return inner.deadline;
             }
-            Right::Builder { .. } => return None,
             // Whoever drives takes news in its next round; only a sleeper must be woken for them.
             Right::Waiter | Right::Passed => {
                 *rounds_seen = None;

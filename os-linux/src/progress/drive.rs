@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use laneway_core::driver::{Step, Watch};
 use laneway_core::engine::RunPhase;
-use laneway_core::ids::RunId;
+use laneway_core::ids::{EndpointIndex, RunId};
 use laneway_core::mailbox::Words;
 use laneway_core::time::Instant;
 
@@ -17,6 +17,24 @@ use crate::sys::clock;
 
 /// How long a stop from above may wait behind another driver (P-29).
 const PASS_ON: Duration = Duration::from_millis(5);
+
+/// How long what is left of a dead or killed child may take to go (L-35).
+const GRACE: Duration = Duration::from_secs(2);
+
+const STUCK: &str = "the child, or something that it started, did not end after it was killed; what its tasks name is never \
+                     used again";
+
+/// After so many rounds with news a driver lets sleepers in.
+const LET_IN: u32 = 64;
+
+impl Inner {
+    /// A child ended or was killed: what is left of it has a grace period.
+    fn doom(&mut self, endpoint: EndpointIndex, now: Instant) {
+        if !self.gone[endpoint.index()] && self.doomed.iter().all(|(doomed, _)| *doomed != endpoint) {
+            self.doomed.push((endpoint, now.saturating_add(GRACE)));
+        }
+    }
+}
 
 impl Live {
     /// Drives the lanes, or sleeps while another thread does, until `done` returns something or the deadline passes
@@ -29,6 +47,7 @@ impl Live {
     ) -> (Guard<'a>, Option<R>) {
         let mut holding = false;
         let mut announced = false;
+        let mut rounds = 0_u32;
         let result = loop {
             if let Some(result) = done(&mut inner) {
                 break Some(result);
@@ -55,8 +74,13 @@ impl Live {
                     self.announce_awake();
                     announced = false;
                 }
-                if self.is_contended() {
+                rounds += 1;
+                // Sleepers that were woken, or whose time is over, take the lock where nobody counts them.
+                if self.is_contended() || (inner.sleepers > 0 && rounds % LET_IN == 0) {
                     inner = self.let_others_in(inner);
+                }
+                if deadline.is_some_and(|deadline| deadline <= now) {
+                    break done(&mut inner);
                 }
                 continue;
             }
@@ -96,11 +120,12 @@ impl Live {
                 match item {
                     News::Exited(endpoint, cause) => {
                         inner.alive -= 1;
+                        inner.doom(endpoint, now);
                         inner.ends.push((endpoint, cause));
                         inner.driver.child_exited(endpoint, cause, now);
                     }
                     News::SubtreeGone(endpoint) => {
-                        inner.subtrees -= 1;
+                        inner.gone[endpoint.index()] = true;
                         inner.driver.subtree_gone(endpoint);
                     }
                 }
@@ -114,28 +139,84 @@ impl Live {
         }
         let mut step = inner.driver.step(now, &mut &self.wakes);
         step.progressed |= news;
-        for endpoint in inner.driver.take_kills() {
+        let kills: Vec<_> = inner.driver.take_kills().collect();
+        for endpoint in kills {
             self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
+            inner.doom(endpoint, now);
+        }
+        if !inner.doomed.is_empty() {
+            step.progressed |= self.give_up_on_the_stuck(inner, now);
+            step.deadline = [step.deadline, inner.doomed.iter().map(|(_, at)| *at).min()].into_iter().flatten().min();
+        }
+        let before = std::mem::replace(&mut inner.deadline, step.deadline);
+        if step.deadline.is_some_and(|at| before.is_none_or(|before| at < before)) {
+            // Whoever sleeps does so for longer than that (the thread that runs this round does not, and is not hurt).
+            self.hurry(inner);
         }
         self.spread(inner, news);
         step
     }
 
-    /// After a call on the engine outside a round: whoever waits for what it changed is woken.
-    pub(crate) fn changed(&self, inner: &mut Inner) {
-        self.spread(inner, false);
+    /// Frames of a child that is dead, or was killed, and of which something is left too long, are never given back (L-35).
+    fn give_up_on_the_stuck(&self, inner: &mut Inner, now: Instant) -> bool {
+        let mut doomed = std::mem::take(&mut inner.doomed);
+        let mut changed = false;
+        doomed.retain(|&(endpoint, at)| {
+            if inner.gone[endpoint.index()] {
+                return false;
+            }
+            if now < at {
+                return true;
+            }
+            inner.driver.stuck(endpoint, STUCK, now);
+            changed = true;
+            false
+        });
+        inner.doomed = doomed;
+        changed
     }
 
-    fn spread(&self, inner: &mut Inner, news: bool) {
+    /// Declares every child stuck of which something is left; at the end of a close.
+    pub(crate) fn give_up_on_all(&self, inner: &mut Inner) {
+        let now = clock::now();
+        let left: Vec<_> =
+            (0..).map(EndpointIndex).zip(&*inner.gone).filter(|(_, gone)| !**gone).map(|(i, _)| i).collect();
+        for endpoint in left {
+            inner.driver.stuck(endpoint, STUCK, now);
+        }
+        self.round(inner, now);
+    }
+
+    /// Wakes whoever sleeps for the worker, so that it looks at the new deadline.
+    fn hurry(&self, inner: &Inner) {
+        match inner.right {
+            Right::Waiter if self.bell.is(Ring::Waiter) => self.nudge.ring(),
+            Right::Waiter | Right::Passed => {}
+            Right::Background | Right::Builder { .. } => self.control.ring(),
+        }
+    }
+
+    /// After a call on the engine outside a round: whoever waits for what it changed is woken.
+    pub(crate) fn changed(&self, inner: &mut Inner) {
+        let placeable = self.spread(inner, false);
+        if placeable && inner.right == Right::Background {
+            // Its owner sleeps, and no child is going to ring for this (E-35).
+            self.own_in_background(inner);
+        }
+    }
+
+    /// Tells of what changed; whether the engine has something to place.
+    fn spread(&self, inner: &mut Inner, news: bool) -> bool {
         let signals = inner.driver.engine_mut().take_signals();
         if !(news || signals.lease_free || signals.released || signals.task_ended || signals.run_changed) {
-            return;
+            return signals.work;
         }
         inner.changes += 1;
         self.tell_sleepers(inner);
         if !inner.dropped.is_empty() {
             self.free_dropped(inner);
         }
+        signals.work
     }
 
     /// After a submit: one bounded round under the lock that the submitter holds already. The callback of the executing
@@ -144,7 +225,12 @@ impl Live {
         match inner.right {
             Right::Background if inner.driver.engine().phase(run) == Some(RunPhase::Executing) => {
                 self.bell.awake();
-                inner.right = Right::Builder { rounds: 1 };
+                // A task alone needs nobody until it has ended and something waits for that.
+                let alone = inner.driver.engine().usage().unfinished == 1;
+                inner.right = Right::Builder { rounds: if alone { 1 } else { 2 } };
+                if !alone {
+                    self.takeover.arm(SILENCE);
+                }
             }
             // The run waits for an earlier one, and nothing of it can be placed.
             Right::Background => return,
@@ -157,6 +243,13 @@ impl Live {
             Right::Waiter | Right::Passed => {}
         }
         self.round(inner, clock::now());
+    }
+
+    /// Something of the graph is asked for in a callback that owns progress: it makes some.
+    pub(crate) fn stir(&self, inner: &mut Inner) {
+        if matches!(inner.right, Right::Builder { .. }) {
+            self.round(inner, clock::now());
+        }
     }
 
     /// A callback is over and nobody waits for its run here: whoever comes next owns progress.
@@ -190,9 +283,13 @@ impl Live {
     /// Makes the background thread the owner, without waking it unless something was missed.
     pub(crate) fn leave_to_background(&self, inner: &mut Inner) {
         inner.right = Right::Background;
-        if !inner.driver.is_busy() {
-            return;
+        if inner.driver.is_busy() {
+            self.own_in_background(inner);
         }
+    }
+
+    /// Announces the background thread as the owner, and looks once more.
+    fn own_in_background(&self, inner: &mut Inner) {
         self.bell.announce(Ring::Owner);
         let step = self.round(inner, clock::now());
         if step.progressed || step.deadline.is_some() {

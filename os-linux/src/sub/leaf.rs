@@ -33,10 +33,12 @@ impl Leaf for SubLeaf {
         // Known: the frame was refused otherwise.
         let Some(function) = self.functions.get(task.digest) else { return Err(Failure::MESSAGE) };
         let args = SubArgs::new(task.args, &self.shared);
+        // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
+        let ended = panics::catch(|| function(&args).map_err(|error| error.to_string()));
         // A report that is full cuts what comes after; writing to it cannot fail.
-        let _ = match panics::catch(|| function(&args)) {
+        let _ = match ended {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => write!(report, "{error}"),
+            Ok(Err(text)) => report.write_str(&text),
             Err(text) => write!(report, "panic: {text}"),
         };
         Err(Failure::MESSAGE)

@@ -3,7 +3,7 @@
 //! | concern | modules |
 //! | --- | --- |
 //! | memory | [`region`], [`page`], [`words`] |
-//! | what children must not keep | [`inventory`] |
+//! | what children must not keep or use | [`inventory`], `lineage` |
 //! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`], [`farewell`] |
 //! | who is gone | [`lifeline`], [`subtree`], `alarm` |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
@@ -23,6 +23,7 @@ pub mod group;
 pub mod inventory;
 pub mod lifeline;
 pub mod limits;
+pub(crate) mod lineage;
 pub mod page;
 pub mod panics;
 pub mod park;

@@ -41,6 +41,12 @@ impl Nursery {
         Self { level, children: Vec::with_capacity(capacity), depths: Vec::with_capacity(capacity) }
     }
 
+    /// Children that are ready and have to go all the same.
+    pub(super) fn of_ready(level: u32, children: Vec<Child>) -> Self {
+        let depths = vec![Some(0); children.len()];
+        Self { level, children, depths }
+    }
+
     pub(super) fn add(&mut self, child: Child) {
         self.children.push(child);
         self.depths.push(None);

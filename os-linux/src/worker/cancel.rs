@@ -6,16 +6,22 @@ use std::sync::{Arc, PoisonError};
 use super::Worker;
 use crate::Error;
 use crate::sys::eventfd::Bell;
+use crate::sys::lineage::Lineage;
 
 /// Whether an `init` is to be given up.
 pub(super) struct Cancel {
     asked: AtomicBool,
     pub(super) bell: Bell,
+    lineage: Lineage,
 }
 
 impl Cancel {
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_inherited(&self) -> bool {
+        self.lineage.is_inherited()
     }
 
     /// One store and one write.
@@ -32,9 +38,11 @@ pub struct InitCanceller(Arc<Cancel>);
 
 impl InitCanceller {
     /// Makes the running `init` give up and reclaim everything; one that has not begun gives up at once, one that is over
-    /// does not notice. Async-signal-safe: one store and one write to an eventfd.
+    /// does not notice. Async-signal-safe: one load, one store and one write to an eventfd.
     pub fn cancel(&self) {
-        self.0.ask();
+        if !self.0.is_inherited() {
+            self.0.ask();
+        }
     }
 }
 
@@ -56,10 +64,10 @@ impl Worker {
     /// The one that exists, or a new one.
     pub(super) fn cancel(&self) -> Result<Arc<Cancel>, Error> {
         let mut slot = self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cancel) = slot.upgrade() {
+        if let Some(cancel) = slot.upgrade().filter(|cancel| !cancel.is_inherited()) {
             return Ok(cancel);
         }
-        let cancel = Arc::new(Cancel { asked: AtomicBool::new(false), bell: Bell::new()? });
+        let cancel = Arc::new(Cancel { asked: AtomicBool::new(false), bell: Bell::new()?, lineage: Lineage::here() });
         *slot = Arc::downgrade(&cancel);
         Ok(cancel)
     }

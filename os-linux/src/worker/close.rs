@@ -56,7 +56,11 @@ impl Worker {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Nobody is left who could be told.
-        let _ = self.close(Runs::Abandon, By::User);
+        if self.close(Runs::Abandon, By::User) == Err(Error::Inherited) {
+            // What the state owns belongs to another process.
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::replace(state, State::Closed));
+        }
     }
 }
 
@@ -76,15 +80,24 @@ impl Shared {
                     State::Ready { live, .. } if by == By::User && live.outer.is_some() => {
                         return Err(Error::WrongState { call: "close", state: "ATTACHED" });
                     }
+                    State::Initializing { cancel } if cancel.is_inherited() => return Err(Error::Inherited),
                     State::Initializing { cancel } => cancel.ask(),
-                    State::Ready { live, .. } if live.is_inside_callback() => {
+                    State::Ready { live, .. } | State::Closing { live } if live.check_lineage().is_err() => {
+                        return Err(Error::Inherited);
+                    }
+                    State::Ready { live, .. } | State::Closing { live } if live.is_inside_callback() => {
                         return Err(Error::InsideCallback { call: "close" });
                     }
-                    State::Ready { .. } => match std::mem::replace(&mut *state, State::Closing) {
-                        State::Ready { live, background } => break (live, background),
-                        other => *state = other,
-                    },
-                    State::Closing => {}
+                    State::Ready { live, .. } => {
+                        let closing = State::Closing { live: live.clone() };
+                        match std::mem::replace(&mut *state, closing) {
+                            State::Ready { live, background } => break (live, background),
+                            other => *state = other,
+                        }
+                    }
+                    // Another thread drains: it need not wait any longer.
+                    State::Closing { live } if runs == Runs::Abandon => live.abandon(),
+                    State::Closing { .. } => {}
                 }
                 state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -112,8 +125,8 @@ impl Live {
         let mut inner = self.lock();
         inner.closing = true;
         if runs == Runs::Abandon {
-            inner.driver.stop();
-            self.changed(&mut inner);
+            drop(inner);
+            self.abandon();
             return Ok(());
         }
         let deadline = clock::now().saturating_add(self.config.drain_budget);
@@ -124,6 +137,15 @@ impl Live {
         }
         inner.closing = false;
         Err(Error::CloseTimedOut { after: self.config.drain_budget })
+    }
+
+    /// What was not dispatched fails, and nothing new is (E-36).
+    fn abandon(&self) {
+        let mut inner = self.lock();
+        inner.closing = true;
+        inner.driver.stop();
+        self.changed(&mut inner);
+        self.tell_sleepers(&inner);
     }
 
     /// Stops the lanes, waits for the children, kills those that stay, and ends the background thread.
@@ -142,7 +164,9 @@ impl Live {
         }
         // Descendants end a moment after their parents, by their lifelines.
         let deadline = clock::now().saturating_add(FOLLOW_BUDGET);
-        drop(self.drive(self.lock(), Some(deadline), |inner| (inner.subtrees == 0).then_some(())));
+        drop(self.drive(self.lock(), Some(deadline), |inner| inner.gone.iter().all(|gone| *gone).then_some(())));
+        // Runs that wait for what is left end now; nobody drives after this (L-35).
+        self.give_up_on_all(&mut self.lock());
         background.stop(self);
         let survivors = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).survivors();
         if !survivors.is_empty() {

@@ -1,7 +1,7 @@
 //! `init`: regions, forks, the barrier, and only then the first thread (P-1).
 
 use std::os::fd::RawFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use laneway_core::driver::Driver;
 use laneway_core::engine::{Engine, Range as Backing, RangeKind, RingSpec, WorkerClass, WorkerSpec};
@@ -29,9 +29,9 @@ use crate::sys::pidfd::Pidfd;
 use crate::sys::timer::Timer;
 use crate::sys::{clock, limits, threads};
 
-/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, and one more set
-/// while it starts.
-const OWN_DESCRIPTORS: u64 = 8;
+/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, five regions, and
+/// one more set while it starts.
+const OWN_DESCRIPTORS: u64 = 13;
 
 /// Starts the whole tree, or leaves nothing of it. `above` is there for a nested worker, in its own process.
 pub(super) fn start(
@@ -203,6 +203,13 @@ fn assemble(
         config: config.clone(),
     };
     let live = Arc::new(Live::new(driver, registry, parts));
-    let background = Background::start(&live)?;
-    Ok((live, background))
+    match Background::start(&live) {
+        Ok(background) => Ok((live, background)),
+        Err(error) => {
+            // No thread, nobody who reaps: the children go the way of a start that failed.
+            let mut supervisor = live.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(Nursery::of_ready(config.level, std::mem::take(&mut supervisor.children)));
+            Err(error)
+        }
+    }
 }

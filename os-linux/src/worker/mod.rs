@@ -69,7 +69,7 @@ enum State {
     /// Open for runs.
     Ready { live: Arc<Live>, background: Background },
     /// A thread is inside `close`.
-    Closing,
+    Closing { live: Arc<Live> },
     /// `init` failed; everything is reclaimed.
     Failed,
     /// Closed.
@@ -83,7 +83,7 @@ impl State {
             Self::Attached { .. } | Self::Below => "ATTACHED",
             Self::Initializing { .. } => "INITIALIZING",
             Self::Ready { .. } => "READY",
-            Self::Closing => "CLOSING",
+            Self::Closing { .. } => "CLOSING",
             Self::Failed => "FAILED",
             Self::Closed => "CLOSED",
         }
@@ -166,7 +166,12 @@ impl Worker {
     /// # Errors
     /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] unless the worker is ready.
     pub fn tensor<T: Element>(&self, shape: &[u32]) -> Result<Tensor<T>, Error> {
-        let live = self.live("tensor")?;
+        let live = match &*self.state() {
+            // A run that was accepted may still need some while close waits for it.
+            State::Ready { live, .. } | State::Closing { live } => live.clone(),
+            other => return Err(Error::WrongState { call: "tensor", state: other.name() }),
+        };
+        live.check_lineage()?;
         Tensor::new(&live, shape)
     }
 
@@ -213,7 +218,7 @@ impl Worker {
 
     fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
         match &*self.state() {
-            State::Ready { live, .. } => Ok(live.clone()),
+            State::Ready { live, .. } => live.check_lineage().map(|()| live.clone()),
             other => Err(Error::WrongState { call, state: other.name() }),
         }
     }
