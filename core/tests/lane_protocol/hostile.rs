@@ -19,21 +19,43 @@ fn mutations() -> u64 {
     std::env::var("LANEWAY_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000)
 }
 
-/// xorshift64*.
-struct Dice(Cell<u64>);
+/// Where the choices come from: a seed (xorshift64*), or the input of a fuzzer, all zeros when it is used up.
+enum Dice {
+    Seed(Cell<u64>),
+    Input { bytes: Vec<u8>, at: Cell<usize> },
+}
 
 impl Dice {
     fn next(&self) -> u64 {
-        let mut x = self.0.get();
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        self.0.set(x);
-        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        match self {
+            Self::Seed(state) => {
+                let mut x = state.get();
+                x ^= x >> 12;
+                x ^= x << 25;
+                x ^= x >> 27;
+                state.set(x);
+                x.wrapping_mul(0x2545_F491_4F6C_DD1D)
+            }
+            Self::Input { .. } => (0..8).fold(0, |word, _| word << 8 | u64::from(self.byte())),
+        }
+    }
+
+    fn byte(&self) -> u8 {
+        match self {
+            Self::Seed(_) => (self.next() >> 40) as u8,
+            Self::Input { bytes, at } => bytes.get(at.replace(at.get() + 1)).copied().unwrap_or(0),
+        }
     }
 
     fn roll(&self, sides: usize) -> usize {
-        (self.next() >> 33) as usize % sides
+        match self {
+            Self::Input { .. } if sides <= 256 => usize::from(self.byte()) % sides,
+            _ => (self.next() >> 33) as usize % sides,
+        }
+    }
+
+    fn is_used_up(&self) -> bool {
+        matches!(self, Self::Input { bytes, at } if at.get() >= bytes.len())
     }
 }
 
@@ -68,10 +90,10 @@ const WIDE: [usize; 14] = [
 ];
 
 impl Hostile {
-    fn new(seed: u64) -> Self {
+    fn new(dice: Dice) -> Self {
         Self {
             words: ArrayWords::new(REGION_BYTES),
-            dice: Dice(Cell::new(seed)),
+            dice,
             restless: Cell::new(0),
             touched: RefCell::default(),
             writes: Cell::new(0),
@@ -204,17 +226,16 @@ fn drain(words: &Hostile, lane: &mut Lane<u32, u32>, ledger: &mut Ledger, text: 
     }
 }
 
-/// L-1, L-3, L-26, L-27. Returns dispatches ended, successes and poisonings.
-fn hostile_child(frames: Frames, seed: u64, limit: u64) -> (u64, u64, u64) {
-    let words = Hostile::new(seed);
+/// A million ways to be a bad child. L-1, L-3, L-26, L-27. Returns dispatches ended, successes and poisonings.
+fn attack_parent(frames: Frames, words: &Hostile, limit: u64) -> (u64, u64, u64) {
     let (mut key, mut ledger, mut text) = (0, Ledger::default(), LongText::new());
     let now = Instant::from_nanos(5);
-    while words.writes.get() < limit {
+    while words.writes.get() < limit && !words.dice.is_used_up() {
         words.wipe();
         if words.dice.roll(2) == 0 {
             words.put64(extension::CHILD, extension::CHILD_MAGIC);
         }
-        let mut lane: Lane<u32, u32> = Lane::new(spec(frames), &words);
+        let mut lane: Lane<u32, u32> = Lane::new(spec(frames), words);
         words.restless.set([0, 0, 40, 8][words.dice.roll(4)]);
         for _ in 0..200 {
             let dice = &words.dice;
@@ -227,30 +248,30 @@ fn hostile_child(frames: Frames, seed: u64, limit: u64) -> (u64, u64, u64) {
                     let generation = Generation::FIRST;
                     let job =
                         Job { key, run, slot, generation, digest, config, blob: &NO_ARGS, limit: None, prepare_only };
-                    if lane.submit(&words, &job, now).is_ok() {
+                    if lane.submit(words, &job, now).is_ok() {
                         ledger.open.insert(key);
                     }
                 }
                 // Refusals are fine; a panic, or a dispatch that ends twice, is not.
-                2 => drop(lane.activate(&words, RunId::new(1 + dice.roll(2) as u64).unwrap(), now)),
-                3 => drop(lane.withdraw(&words, key, now)),
+                2 => drop(lane.activate(words, RunId::new(1 + dice.roll(2) as u64).unwrap(), now)),
+                3 => drop(lane.withdraw(words, key, now)),
                 4 => {
-                    if lane.control(&words, 1, &ControlRequest::Malloc { bytes: 1 }, None, now).is_ok() {
+                    if lane.control(words, 1, &ControlRequest::Malloc { bytes: 1 }, None, now).is_ok() {
                         ledger.control = true;
                     }
                 }
                 // What an honest child would do next, so that deep states are reached.
-                5..=8 => honest_move(&words, frames, [ZERO, ONE][dice.roll(2)]),
+                5..=8 => honest_move(words, frames, [ZERO, ONE][dice.roll(2)]),
                 _ => words.scribble(),
             }
-            drain(&words, &mut lane, &mut ledger, &mut text);
+            drain(words, &mut lane, &mut ledger, &mut text);
             if lane.poison().is_some() && dice.roll(4) == 0 {
                 break;
             }
         }
         lane.child_exited(ExitCause::Vanished { pid: 1 }, now);
         lane.subtree_gone();
-        drain(&words, &mut lane, &mut ledger, &mut text);
+        drain(words, &mut lane, &mut ledger, &mut text);
         assert!(ledger.open.is_empty() && !ledger.control, "something never ended: {:?}", ledger.open);
         assert!(lane.is_quiet());
         ledger.accepted.clear();
@@ -283,11 +304,12 @@ fn honest_move(words: &Hostile, frames: Frames, slot: laneway_core::ids::Pipelin
     words.put32(frame_of.at(frame::STATE), next.raw());
 }
 
-/// Spec of the lanes, §8: ends in normal completions or a poisoned endpoint, never in a panic or a mix-up.
+/// Ends in normal completions or a poisoned endpoint, never in a panic or a mix-up.
 #[test]
 fn a_hostile_child_cannot_confuse_its_parent() {
     for (frames, seed) in [(Frames::One, 11), (Frames::Two, 12)] {
-        let (ended, succeeded, poisoned) = hostile_child(frames, seed, mutations() / 2);
+        let words = Hostile::new(Dice::Seed(Cell::new(seed)));
+        let (ended, succeeded, poisoned) = attack_parent(frames, &words, mutations() / 2);
         println!(
             "{frames:?}: {} writes, {ended} dispatches ended, {succeeded} well, {poisoned} poisoned",
             mutations() / 2
@@ -297,45 +319,78 @@ fn a_hostile_child_cannot_confuse_its_parent() {
 }
 
 /// A hostile parent against the child half: it serves or leaves, and finalises each run once (the device asserts that).
+/// Returns launches and children that left.
+fn attack_child(frames: Frames, words: &Hostile, limit: u64) -> (usize, u64) {
+    let (mut exits, mut launches) = (0_u64, 0_usize);
+    while words.writes.get() < limit && !words.dice.is_used_up() {
+        words.wipe();
+        if words.dice.roll(2) == 0 {
+            words.put64(extension::PARENT, extension::PARENT_MAGIC);
+        }
+        let script = Script { concurrent: words.dice.roll(2) == 0, polls: Some(2), ..Script::default() };
+        let device = Device(std::rc::Rc::new(RefCell::new(script)));
+        publish_ready(words, 2);
+        let child_spec = ChildSpec { frames, protocol: Protocol::ChipTensors, depth: 2 };
+        let mut child = Child::new(words, device.clone(), child_spec);
+        words.put32(frame::STATE, FrameState::Idle.raw());
+        words.restless.set([0, 0, 60, 10][words.dice.roll(4)]);
+        for _ in 0..200 {
+            match words.dice.roll(6) {
+                0 => words.scribble(),
+                1 | 2 => publish_something(words, frames),
+                _ => {}
+            }
+            let _ = child.has_work();
+            if let Served::Exit(code) = child.step(&mut NoBell) {
+                exits += 1;
+                assert_eq!(child.step(&mut NoBell), Served::Exit(code), "it stays gone");
+                break;
+            }
+        }
+        if !device.0.borrow().shut {
+            child.orphaned();
+            assert_eq!(child.step(&mut NoBell), Served::Exit(0));
+        }
+        assert!(device.0.borrow().shut, "L-31: the device is closed whatever happened");
+        launches += device.take_log().iter().filter(|line| line.starts_with("launch")).count();
+    }
+    (launches, exits)
+}
+
 #[test]
 fn a_hostile_parent_cannot_break_its_child() {
     for (frames, seed) in [(Frames::One, 21), (Frames::Two, 22)] {
-        let words = Hostile::new(seed);
-        let (mut exits, mut launches) = (0_u64, 0_usize);
-        while words.writes.get() < mutations() / 2 {
-            words.wipe();
-            if words.dice.roll(2) == 0 {
-                words.put64(extension::PARENT, extension::PARENT_MAGIC);
-            }
-            let script = Script { concurrent: words.dice.roll(2) == 0, polls: Some(2), ..Script::default() };
-            let device = Device(std::rc::Rc::new(RefCell::new(script)));
-            publish_ready(&words, 2);
-            let child_spec = ChildSpec { frames, protocol: Protocol::ChipTensors, depth: 2 };
-            let mut child = Child::new(&words, device.clone(), child_spec);
-            words.put32(frame::STATE, FrameState::Idle.raw());
-            words.restless.set([0, 0, 60, 10][words.dice.roll(4)]);
-            for _ in 0..200 {
-                match words.dice.roll(6) {
-                    0 => words.scribble(),
-                    1 | 2 => publish_something(&words, frames),
-                    _ => {}
-                }
-                let _ = child.has_work();
-                if let Served::Exit(code) = child.step(&mut NoBell) {
-                    exits += 1;
-                    assert_eq!(child.step(&mut NoBell), Served::Exit(code), "it stays gone");
-                    break;
-                }
-            }
-            if !device.0.borrow().shut {
-                child.orphaned();
-                assert_eq!(child.step(&mut NoBell), Served::Exit(0));
-            }
-            assert!(device.0.borrow().shut, "L-31: the device is closed whatever happened");
-            launches += device.take_log().iter().filter(|line| line.starts_with("launch")).count();
-        }
+        let words = Hostile::new(Dice::Seed(Cell::new(seed)));
+        let (launches, exits) = attack_child(frames, &words, mutations() / 2);
         println!("{frames:?}: {} writes, {launches} launches, {exits} children left", mutations() / 2);
         assert!(launches > 1_000 && exits > 100, "the attack must reach both ends");
+    }
+}
+
+/// The same attacks with a fuzzer's input for dice: the targets `hostile_child` and `hostile_parent`.
+pub(crate) fn hostile_child(input: &[u8]) {
+    for frames in [Frames::One, Frames::Two] {
+        let words = Hostile::new(Dice::Input { bytes: input.to_vec(), at: Cell::new(0) });
+        attack_parent(frames, &words, u64::MAX);
+    }
+}
+
+/// See [`hostile_child`].
+pub(crate) fn hostile_parent(input: &[u8]) {
+    for frames in [Frames::One, Frames::Two] {
+        let words = Hostile::new(Dice::Input { bytes: input.to_vec(), at: Cell::new(0) });
+        attack_child(frames, &words, u64::MAX);
+    }
+}
+
+/// What the fuzz targets call, over inputs of no meaning.
+#[test]
+fn the_attacks_of_the_fuzzer_hold_on_bytes_of_no_meaning() {
+    let dice = Dice::Seed(Cell::new(31));
+    for _ in 0..200 {
+        let input: Vec<u8> = (0..dice.roll(2_000)).map(|_| dice.byte()).collect();
+        hostile_child(&input);
+        hostile_parent(&input);
     }
 }
 
