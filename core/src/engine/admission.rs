@@ -170,6 +170,7 @@ impl Engine {
     }
 
     /// The lease slot of `run` if it is being built.
+    #[inline]
     pub(super) fn building_slot(&self, run: RunId) -> Result<PipelineSlot, EngineError> {
         if let Some(slot) = self.building
             && self.live(slot).is_some_and(|live| live.id == run)
@@ -182,10 +183,12 @@ impl Engine {
         }
     }
 
+    #[inline]
     pub(super) fn live(&self, slot: PipelineSlot) -> Option<&LiveRun> {
         self.live[slot.index()].as_ref()
     }
 
+    #[inline]
     pub(super) fn live_mut(&mut self, slot: PipelineSlot) -> Option<&mut LiveRun> {
         self.live[slot.index()].as_mut()
     }
@@ -269,6 +272,7 @@ impl Engine {
     }
 
     /// Ends the run if nothing keeps it open.
+    #[inline]
     pub(super) fn settle_run(&mut self, slot: PipelineSlot) {
         if self.is_settled(slot) {
             self.end_run(slot);

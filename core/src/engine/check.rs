@@ -62,6 +62,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn live_worker(&self, worker: WorkerId) -> Result<WorkerIndex, EngineError> {
         let Some(index) = self.workers.next_level(worker) else { return Err(EngineError::UnknownWorker { worker }) };
         match self.workers[index].life {
@@ -141,15 +142,18 @@ pub(super) fn check_aliases(member: usize, list: &List<'_>) -> Result<(), Engine
     if tensors.len() * written > FEW_PAIRS {
         return check_many_aliases(member, list);
     }
-    let mut rest = ranges;
-    while let Some((range, behind)) = rest.split_first() {
-        for other in behind {
-            if range.start < other.end && other.start < range.end {
+    // What lies outside everything before it needs no comparison with each.
+    let (mut low, mut high) = (u64::MAX, 0);
+    for (index, range) in ranges.iter().enumerate() {
+        if range.start < high && low < range.end {
+            let meets = |other: &ByteRange| range.start < other.end && other.start < range.end;
+            if ranges[..index].iter().any(meets) {
                 // Two ranges meet; whether that is an alias is seldom asked.
                 return check_many_aliases(member, list);
             }
         }
-        rest = behind;
+        low = low.min(range.start);
+        high = high.max(range.end);
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ impl Engine {
     }
 
     /// Counts the acceptance of a current dispatch; `false` if it has been counted before.
+    #[inline]
     fn accept(&mut self, ticket: Ticket) -> bool {
         let slot = &mut self.slots[ticket.slot];
         let accepted = match slot.kind {
@@ -51,6 +52,7 @@ impl Engine {
     }
 
     /// Whether the dispatch is with its endpoint.
+    #[inline]
     pub(super) fn is_current(&self, ticket: Ticket) -> bool {
         let Some(slot) = self.slots.get(ticket.slot) else { return false };
         if slot.serial != ticket.serial || slot.state != TaskState::Running {
@@ -66,6 +68,7 @@ impl Engine {
     }
 
     /// The worker that holds a current dispatch.
+    #[inline]
     fn target_of(&self, ticket: Ticket) -> WorkerIndex {
         let slot = &self.slots[ticket.slot];
         match slot.kind {
@@ -148,6 +151,7 @@ impl Engine {
     }
 
     /// `count` acceptances of a run are no longer owed.
+    #[inline]
     pub(super) fn settle_acceptances(&mut self, run: PipelineSlot, count: u32) {
         if let Some(live) = self.live[run.index()].as_mut() {
             live.owed -= count;
@@ -289,6 +293,7 @@ impl Engine {
 
     /// One reference less; a task without any is consumed by the next
     /// [`consume_unreferenced`](Self::consume_unreferenced).
+    #[inline]
     pub(super) fn drop_reference(&mut self, slot: TaskSlot) {
         let record = &mut self.slots[slot];
         record.references -= 1;

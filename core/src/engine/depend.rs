@@ -7,7 +7,7 @@ use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 use super::backing::Backing;
 use super::check::{check_aliases, output_bytes, writes};
 use super::edge::EdgeKind;
-use super::map::{Access, Roots};
+use super::map::{Access, Hint, Roots};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
 use super::submit::{Allocated, List, Submission, Wiring};
@@ -64,54 +64,45 @@ impl Engine {
                 None => return Err(EngineError::DeviceOnSub { argument }),
             },
         };
-        if tensor.is_contiguous() {
-            self.wire_view(slot, backing, tag, &Window::contiguous(range), None, wiring)
-        } else {
-            let window = Window::of(tensor, range, self.backings.base(backing));
-            self.wire_view(slot, backing, tag, &window, Some(&Footprint::of(tensor)), wiring)
-        }
-    }
-
-    fn wire_view(
-        &mut self,
-        slot: TaskSlot,
-        backing: Backing,
-        tag: TensorTag,
-        window: &Window,
-        shape: Option<&Footprint>,
-        wiring: &mut Wiring,
-    ) -> Result<(), EngineError> {
         let reads = match tag {
             TensorTag::Input | TensorTag::InOut => true,
             TensorTag::Output | TensorTag::OutputExisting => false,
             TensorTag::NoDep => return Ok(()),
         };
+        let strided;
+        let (window, shape) = if tensor.is_contiguous() {
+            (&Window::contiguous(range), None)
+        } else {
+            strided = Footprint::of(tensor);
+            (&Window::of(tensor, range, self.backings.base(backing)), Some(&strided))
+        };
         let roots = *self.backings.roots(backing, self.slots[slot].run);
-        let mut twin = NIL;
-        if reads || self.strict_war {
+        // Readers and writers both search: the one for what to wait for, the other for what to replace.
+        let found = self.map.overlapping(roots.writers, window, shape);
+        if found != NIL && (reads || self.strict_war) {
             // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
-            let found = self.map.overlapping(roots.writers, window, shape);
-            if found != NIL {
-                self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
-                twin = self.map.only(found);
-            }
+            self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
         }
-        if roots.readers != NIL && writes(tag) {
+        if !self.is_recorded(tag) {
+            return Ok(());
+        }
+        self.check_entry(slot, wiring, 1)?;
+        let access = if writes(tag) { Access::Write } else { Access::Read };
+        let update = tag == TensorTag::InOut;
+        let first = self.slots[slot].entries;
+        let entry = self.map.create(slot, access, backing, window, shape, update, first);
+        self.slots[slot].entries = entry;
+        if roots.readers != NIL && access == Access::Write {
             let found = self.map.overlapping(roots.readers, window, shape);
-            self.wire_after(slot, found, None)?;
-            twin = NIL;
+            return self.wire_after(slot, found, None);
         }
-        if self.is_recorded(tag) {
-            self.check_entry(slot, wiring, 1)?;
-            let access = if writes(tag) { Access::Write } else { Access::Read };
-            let update = tag == TensorTag::InOut;
-            let first = self.slots[slot].entries;
-            let entry = self.map.create(slot, access, backing, window, shape, update, first);
-            if update && twin != NIL && self.map.same(entry, twin) {
-                // Nothing else overlaps: the search need not be repeated when the entry goes into its tree.
-                self.map.chain(entry, twin);
-            }
-            self.slots[slot].entries = entry;
+        if found == NIL {
+            self.map.set_hint(entry, Hint::Alone);
+        } else if self.map.only(found) != NIL
+            && self.map.same(entry, found)
+            && (update || self.strict_war || !self.is_unended(self.map.slot(found)))
+        {
+            self.map.set_hint(entry, Hint::Twin(found));
         }
         Ok(())
     }
@@ -244,27 +235,24 @@ impl Engine {
         while entry != NIL {
             let (backing, access) = self.map.place(entry);
             let mut roots = *self.backings.roots(backing, run);
-            let before = roots;
-            let twin = self.map.chained(entry);
-            if twin != NIL && self.map.is_linked(twin) {
-                self.map.supersede(&mut roots, twin, entry);
-            } else if access == Access::Read || !self.replace_covered(&mut roots, entry) {
-                self.map.link(&mut roots, entry);
+            match self.map.hint(entry) {
+                _ if access == Access::Read => self.map.link(&mut roots, entry),
+                Hint::Alone => self.map.link(&mut roots, entry),
+                // Another member of the group may have taken the place.
+                Hint::Twin(twin) if self.map.is_linked(twin) => self.map.supersede(&mut roots, twin, entry),
+                Hint::Twin(_) | Hint::Search => self.replace_covered(&mut roots, entry),
             }
-            if roots != before {
-                *self.backings.roots(backing, run) = roots;
-            }
+            *self.backings.roots(backing, run) = roots;
             entry = self.map.next(entry);
         }
     }
 
-    /// Unlinks what `entry` replaces; `true` if it has been linked in the place of one that touches the same bytes.
-    fn replace_covered(&mut self, roots: &mut Roots, entry: u32) -> bool {
+    /// Links `entry` and unlinks what it replaces.
+    fn replace_covered(&mut self, roots: &mut Roots, entry: u32) {
         // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
         let waited = self.strict_war || self.map.is_update(entry);
-        let (window, shape) = self.map.view(entry);
         let (mut covered, mut twin) = (NIL, NIL);
-        let mut other = self.map.overlapping(roots.writers, &window, shape.as_ref());
+        let mut other = self.map.overlapping_entry(roots.writers, entry);
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(entry, other) {
@@ -281,7 +269,7 @@ impl Engine {
             }
             other = next;
         }
-        let mut other = self.map.overlapping(roots.readers, &window, shape.as_ref());
+        let mut other = self.map.overlapping_entry(roots.readers, entry);
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(entry, other) {
@@ -294,10 +282,10 @@ impl Engine {
             self.map.unlink(roots, covered);
             covered = next;
         }
-        if twin != NIL {
-            self.map.supersede(roots, twin, entry);
+        match twin {
+            NIL => self.map.link(roots, entry),
+            twin => self.map.supersede(roots, twin, entry),
         }
-        twin != NIL
     }
 
     /// Takes a task's entries out of their trees and frees them (E-17, E-23).

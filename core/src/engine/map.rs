@@ -46,6 +46,17 @@ const DEPTH: usize = 48;
 /// Row length of a subtree whose nodes do not share one.
 const MIXED: u64 = 0;
 
+/// What the search for earlier writers has told about an entry that is to be put into its tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hint {
+    /// Nothing: a search has to find what it replaces.
+    Search,
+    /// It overlaps nothing.
+    Alone,
+    /// It overlaps only this entry, touches the same bytes, and takes its place.
+    Twin(u32),
+}
+
 /// One tensor argument of one live task.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -74,6 +85,7 @@ struct Node {
     next: u32,
     /// Next entry to unlink after a search.
     chain: u32,
+    hint: Hint,
     backing: Backing,
 }
 
@@ -119,6 +131,7 @@ impl Map {
             slot: TaskSlot(NIL),
             next: NIL,
             chain: NIL,
+            hint: Hint::Search,
             backing: Backing::Range(NIL),
         };
         Self {
@@ -160,58 +173,62 @@ impl Map {
     /// The entries of a tree whose bytes may overlap a view's (E-16), as a chain; `shape` is the view's, if it is not
     /// contiguous. [`NIL`] if there is none.
     pub(super) fn overlapping(&mut self, root: u32, window: &Window, shape: Option<&Footprint>) -> u32 {
-        match self.nodes.get(root as usize) {
-            None => NIL,
-            Some(node) if node.height == 1 => {
-                if self.meets(root, window, shape) {
-                    self.chain(root, NIL)
-                } else {
-                    NIL
-                }
-            }
-            Some(_) => self.overlapping_below(root, window, shape),
+        if root == NIL {
+            return NIL;
         }
-    }
-
-    fn overlapping_below(&mut self, root: u32, window: &Window, shape: Option<&Footprint>) -> u32 {
         let ByteRange { start, end } = window.range;
         let mut found = NIL;
         let mut depth = 0;
         let mut at = root;
         loop {
-            // Down the left as long as something there reaches the view, nothing of `at` itself being looked at yet.
-            while let Some(node) = self.nodes.get(at as usize)
-                && node.reach > start
-                && !node.misses_rows(window)
+            #[cfg(test)]
             {
-                #[cfg(test)]
-                {
-                    self.visited += 1;
-                }
-                self.path[depth] = at;
-                depth += 1;
-                at = node.left;
+                self.visited += 1;
             }
-            if depth == 0 {
+            let node = &self.nodes[at as usize];
+            let (mut left, mut right) = (NIL, NIL);
+            let mut hit = false;
+            if node.reach > start && !node.misses_rows(window) {
+                left = node.left;
+                if node.window.range.start < end {
+                    right = node.right;
+                    let own = &node.window;
+                    hit = own.range.end > start
+                        && own.may_overlap(window)
+                        && (own.decides(window) || self.shape_meets(at, shape));
+                }
+            }
+            if hit {
+                found = self.chain(at, found);
+            }
+            if left != NIL {
+                if right != NIL {
+                    self.path[depth] = right;
+                    depth += 1;
+                }
+                at = left;
+            } else if right != NIL {
+                at = right;
+            } else if depth > 0 {
+                depth -= 1;
+                at = self.path[depth];
+            } else {
                 return found;
-            }
-            depth -= 1;
-            let index = self.path[depth];
-            let node = &self.nodes[index as usize];
-            at = NIL;
-            if node.window.range.start < end {
-                at = node.right;
-                if start < node.window.range.end && self.meets(index, window, shape) {
-                    found = self.chain(index, found);
-                }
             }
         }
     }
 
-    /// Whether the bytes of an entry may overlap a view's.
-    fn meets(&self, index: u32, window: &Window, shape: Option<&Footprint>) -> bool {
-        let own = &self.nodes[index as usize].window;
-        own.may_overlap(window) && (own.decides(window) || self.shape_meets(index, shape))
+    /// The entries of a tree whose bytes may overlap those of an entry that is in no tree.
+    pub(super) fn overlapping_entry(&mut self, root: u32, entry: u32) -> u32 {
+        if root == NIL {
+            return NIL;
+        }
+        let window = self.nodes[entry as usize].window;
+        if window.contiguous {
+            return self.overlapping(root, &window, None);
+        }
+        let shape = self.shapes[entry as usize];
+        self.overlapping(root, &window, shape.as_ref())
     }
 
     /// Takes an entry and puts it before `next` on its task's list; it is in no tree yet. The caller has seen to it
@@ -237,7 +254,7 @@ impl Map {
         node.access = access;
         node.slot = slot;
         node.next = next;
-        node.chain = NIL;
+        node.hint = Hint::Search;
         node.backing = backing;
         // Nodes are handed out in order the first time round.
         match self.shapes.get_mut(index as usize) {
@@ -253,9 +270,12 @@ impl Map {
         (node.backing, node.access)
     }
 
-    /// What an entry touches; a shape only if it is not contiguous.
-    pub(super) fn view(&self, index: u32) -> (Window, Option<Footprint>) {
-        (self.nodes[index as usize].window, self.shapes[index as usize])
+    pub(super) fn hint(&self, index: u32) -> Hint {
+        self.nodes[index as usize].hint
+    }
+
+    pub(super) fn set_hint(&mut self, index: u32, hint: Hint) {
+        self.nodes[index as usize].hint = hint;
     }
 
     /// The next entry of the same task.

@@ -50,6 +50,7 @@ impl Engine {
     }
 
     /// Only the ready work of the executing head is looked at (E-3), and of the prepared run what may be staged.
+    #[inline]
     fn place(&mut self) -> Option<Action> {
         let run = *self.fifo.first()?;
         let live = self.live[run.index()].as_ref()?;
@@ -95,6 +96,7 @@ impl Engine {
     }
 
     /// Puts a ready task into its queue.
+    #[inline]
     pub(super) fn enqueue(&mut self, slot: TaskSlot) {
         let run = self.slots[slot].run;
         let Some(live) = self.live[run.index()].as_mut() else { return };
@@ -116,6 +118,7 @@ impl Engine {
     }
 
     /// A lane is free again; whatever that makes placeable is listed before anyone sleeps (E-35, T-6).
+    #[inline]
     pub(super) fn free_lane(&mut self, worker: WorkerIndex, ticket: Ticket) {
         let occupant = Occupant { slot: ticket.slot, member: ticket.member };
         let entry = &mut self.workers[worker];
@@ -132,6 +135,7 @@ impl Engine {
     }
 
     /// An idle worker looks for something to do.
+    #[inline]
     pub(super) fn offer(&mut self, worker: WorkerIndex) {
         let entry = &mut self.workers[worker];
         if !entry.is_idle() {
@@ -177,6 +181,7 @@ impl Engine {
     }
 
     /// The first ready single whose worker is idle and not reserved (E-30).
+    #[inline]
     fn place_single(&mut self, run: PipelineSlot) -> Option<Action> {
         let live = self.live[run.index()].as_mut()?;
         loop {
@@ -195,6 +200,7 @@ impl Engine {
     }
 
     /// READY → RUNNING, claimed once (E-20).
+    #[inline]
     fn start_single(&mut self, slot: TaskSlot, worker: WorkerIndex) -> Action {
         self.move_task(slot, TaskEvent::Claim);
         let entry = &mut self.workers[worker];

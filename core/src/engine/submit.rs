@@ -136,6 +136,7 @@ impl Engine {
     }
 
     /// The lease slot of `run` if it takes work.
+    #[inline]
     fn open_slot(&self, run: RunId) -> Result<PipelineSlot, EngineError> {
         if self.stopping {
             return Err(EngineError::Stopped);
@@ -153,6 +154,7 @@ impl Engine {
     }
 
     /// Fills a new record with what is known before the arguments are looked at.
+    #[inline]
     fn prepare(&mut self, slot: TaskSlot, lease: PipelineSlot, submission: &Submission<'_>) {
         let record = &mut self.slots[slot];
         record.run = lease;
@@ -305,6 +307,7 @@ impl Engine {
     }
 
     /// The task is complete: the run, its scope and the queues learn of it.
+    #[inline]
     fn publish(&mut self, slot: TaskSlot, poison: u32) {
         self.scopes.add(&mut self.slots, slot);
         let record = &self.slots[slot];

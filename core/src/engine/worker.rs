@@ -36,6 +36,7 @@ impl TaskQueue {
         self.head == NIL
     }
 
+    #[inline]
     pub(super) fn push(&mut self, slots: &mut SlotTable, slot: TaskSlot) {
         slots[slot].queue_next = NIL;
         match self.tail {
@@ -45,6 +46,7 @@ impl TaskQueue {
         self.tail = slot.0;
     }
 
+    #[inline]
     pub(super) fn pop(&mut self, slots: &mut SlotTable) -> Option<TaskSlot> {
         let slot = self.head()?;
         self.head = core::mem::replace(&mut slots[slot].queue_next, NIL);
@@ -181,6 +183,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.active.is_none() && matches!(self.life, Life::Alive)
     }
@@ -252,6 +255,7 @@ impl WorkerTable {
     }
 
     /// The NEXT_LEVEL worker with this id.
+    #[inline]
     pub(super) fn next_level(&self, id: WorkerId) -> Option<WorkerIndex> {
         // Ids are usually 0, 1, 2, …: the id is then its own position.
         if let Some((candidate, index)) = self.by_id.get(id.get() as usize)
