@@ -29,6 +29,7 @@ pub mod child_entry;
 pub mod sys;
 
 mod callable;
+mod chip_worker;
 mod config;
 mod element;
 mod error;
@@ -48,6 +49,7 @@ mod view;
 mod worker;
 
 pub use callable::{BoxError, CallableHandle, Role};
+pub use chip_worker::{ChipHandle, ChipRun, ChipWorker};
 pub use element::Element;
 pub use error::{CallableError, Errno, Error, StartCause};
 pub use orchestrator::{Orchestrator, Outputs};
@@ -57,7 +59,7 @@ pub use tensor::{Tensor, unallocated};
 pub use view::View;
 pub use worker::{Chip, InitCanceller, Worker, WorkerBuilder};
 
-pub use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
+pub use laneway_core::chip::{DeviceAddress, DeviceRuntime, Platform, RuntimeKind};
 pub use laneway_core::engine::{EngineError, FailureKind};
 pub use laneway_core::ids::{RunId, WorkerId};
 pub use laneway_core::lane::{ExitCause, Label};

@@ -25,6 +25,8 @@ struct Entry {
     ticket: DirectTicket,
     token: RunToken,
     diagnostic: bool,
+    /// Nobody will ask for its result.
+    forgotten: bool,
 }
 
 /// The run lane of a level-2 worker: at most one run executes, and where the runtime allows it one more is prepared.
@@ -80,7 +82,8 @@ impl DirectLane {
             Err(ChipError::Incompatible { .. }) if self.executing.is_some() => return Ok(Submitted::Full),
             Err(error) => return Err(error),
         };
-        let entry = Entry { ticket: DirectTicket(self.submitted), token, diagnostic: config.is_diagnostic() };
+        let diagnostic = config.is_diagnostic();
+        let entry = Entry { ticket: DirectTicket(self.submitted), token, diagnostic, forgotten: false };
         if self.executing.is_some() {
             self.prepared = Some(entry);
         } else {
@@ -120,6 +123,14 @@ impl DirectLane {
         self.results.remove(&ticket)
     }
 
+    /// Nobody will ask for this result: it is dropped, now or when the run has ended.
+    pub fn forget(&mut self, ticket: DirectTicket) {
+        self.results.remove(&ticket);
+        for entry in [&mut self.executing, &mut self.prepared].into_iter().flatten() {
+            entry.forgotten |= entry.ticket == ticket;
+        }
+    }
+
     /// Whether a run is on its way.
     #[must_use]
     pub fn is_in_flight(&self, ticket: DirectTicket) -> bool {
@@ -143,7 +154,7 @@ impl DirectLane {
         let lost = ended.as_ref().is_err_and(ChipError::is_unproven);
         let finalized = device.finalize(entry.token);
         self.executing = None;
-        self.results.insert(entry.ticket, ended.and(finalized));
+        self.keep(entry, ended.and(finalized));
         let Some(next) = self.prepared.take() else { return };
         if lost {
             self.abandon(device, next);
@@ -151,9 +162,7 @@ impl DirectLane {
         }
         match launch(device, next.token) {
             Ok(()) => self.executing = Some(next),
-            Err(error) => {
-                self.results.insert(next.ticket, Err(error));
-            }
+            Err(error) => self.keep(next, Err(error)),
         }
     }
 
@@ -161,7 +170,13 @@ impl DirectLane {
     fn abandon(&mut self, device: &mut dyn DeviceRuntime, entry: Entry) {
         let gone = Err(ChipError::DeviceGone { call: super::Call::Launch });
         let result = device.finalize(entry.token).and(gone);
-        self.results.insert(entry.ticket, result);
+        self.keep(entry, result);
+    }
+
+    fn keep(&mut self, entry: Entry, result: Result<(), ChipError>) {
+        if !entry.forgotten {
+            self.results.insert(entry.ticket, result);
+        }
     }
 }
 
