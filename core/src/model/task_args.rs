@@ -139,7 +139,7 @@ impl TaskArgs {
         // Every line behind the tensors holds scalars; the last may be filled in part.
         let words = self.counts.tensors() * (LINES_PER_TENSOR * 8) + self.counts.scalars();
         let body = <[u64]>::ref_from_bytes(self.body.as_bytes()).unwrap_or_default();
-        TaskArgsView::of_builder(self.counts, &body[..words])
+        TaskArgsView::judged(self.counts, &body[..words])
     }
 
     /// The tensors, in order.

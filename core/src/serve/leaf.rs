@@ -4,8 +4,9 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::mailbox::LongText;
+use crate::wire::args::ArgsView;
 use crate::wire::control::ControlRequest;
-use crate::wire::{CallConfig, Digest, DispatchIdentity, TaskArgsView};
+use crate::wire::{CallConfig, Digest, DispatchIdentity, TaskArgsView, Tensor};
 
 /// A task as a child runs it: a private, validated copy of what its frame carried. It lives as long as the call.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +17,10 @@ pub struct Task<'a> {
     pub digest: &'a Digest,
     /// How it is to run.
     pub config: &'a CallConfig,
-    /// Its arguments.
+    /// Its arguments, in a child that serves protocol 2; else none.
     pub args: TaskArgsView<'a>,
+    /// Its arguments, in a child that serves protocol 3; else none.
+    pub described: ArgsView<'a, Tensor>,
 }
 
 /// A task or a control that did not succeed. Its text went into the report.

@@ -332,7 +332,13 @@ impl<T: Copy + Eq> Machine<T> {
 
 /// The task of a snapshot.
 pub(super) fn task<'a, T>(staged: &Staged<T>, snapshot: &'a Snapshot) -> Task<'a> {
-    Task { identity: staged.identity, digest: snapshot.digest(), config: snapshot.config(), args: snapshot.args() }
+    Task {
+        identity: staged.identity,
+        digest: snapshot.digest(),
+        config: snapshot.config(),
+        args: snapshot.args(),
+        described: snapshot.described(),
+    }
 }
 
 /// Both signals of L-30: the sticky word, and the state that an old parent may have stored alone.

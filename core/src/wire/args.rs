@@ -361,10 +361,9 @@ impl<'a, E: Element> ArgsView<'a, E> {
     }
 }
 
-#[cfg(feature = "engine")]
-impl<'a> TaskArgsView<'a> {
-    /// A view of a list that a builder holds: its tensors are valid by type, `body` is aligned and holds both.
-    pub(crate) fn of_builder(counts: Counts, body: &'a [u64]) -> Self {
+impl<'a, E: Element> ArgsView<'a, E> {
+    /// A view of elements that were judged before, or are valid by type; `body` is as long as `counts` call for.
+    pub(crate) const fn judged(counts: Counts, body: &'a [u64]) -> Self {
         Self { tensors: counts.tensors, scalars: counts.scalars, body, elements: PhantomData }
     }
 }
@@ -408,6 +407,11 @@ impl ArgsSnapshot {
     /// The words to copy into, counts first.
     pub const fn words_mut(&mut self) -> &mut [u64; MAX_WORDS] {
         &mut self.words
+    }
+
+    /// The words, counts first.
+    pub(crate) const fn words(&self) -> &[u64; MAX_WORDS] {
+        &self.words
     }
 
     /// The bytes to decode.

@@ -27,7 +27,7 @@ fn with_add<T>(identity: DispatchIdentity, out: &HostBuffer, with: impl FnOnce(&
     let mut args = TaskArgs::new();
     let tensor = |buffer: &HostBuffer| buffer.tensor(Dtype::F32, &[4]);
     args.input(tensor(&one)).input(tensor(&one)).output(tensor(out));
-    with(&Task { identity, digest: &digest(1), config: &PLAIN, args: args.view() })
+    with(&Task { identity, digest: &digest(1), config: &PLAIN, args: args.view(), described: Default::default() })
 }
 
 /// A whole task, as the child runs it.
