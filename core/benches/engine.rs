@@ -21,6 +21,8 @@ const BUFFER_BYTES: u64 = 1 << 30;
 /// Tasks of one run in the cases that measure a single task.
 const RUN: u64 = 64;
 
+const DIGEST: Digest = Digest([7; 32]);
+
 fn id(raw: usize) -> WorkerId {
     WorkerId::new(raw as i32).expect("not negative")
 }
@@ -64,10 +66,9 @@ fn arguments(tensors: u64) -> TaskArgs {
 }
 
 fn submit(engine: &mut Engine, run: RunId, worker: usize, args: &TaskArgs) {
-    let digest = Digest([7; 32]);
     let submission = Submission {
         target: Target::NextLevel(id(worker)),
-        digest: &digest,
+        digest: &DIGEST,
         config: None,
         members: &[args],
         deadline: None,
@@ -79,7 +80,7 @@ fn submit(engine: &mut Engine, run: RunId, worker: usize, args: &TaskArgs) {
 fn pump(engine: &mut Engine) {
     while let Some(action) = engine.next_action() {
         let Action::Dispatch { ticket, .. } = action else { continue };
-        black_box(engine.payload(ticket));
+        black_box(engine.payload(ticket).map(|payload| payload.blob.as_ptr()));
         engine.accepted(ticket);
         engine.completed(ticket, Outcome::Success);
     }

@@ -109,6 +109,7 @@ impl Engine {
     /// to be reported; each run ends with its last report.
     pub fn stop(&mut self) {
         self.stopping = true;
+        self.open = None;
         for run in PipelineSlot::ALL {
             let Some(live) = self.live(run) else { continue };
             let id = live.id;

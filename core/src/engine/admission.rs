@@ -58,6 +58,7 @@ impl Engine {
         });
         self.move_run(slot, RunEvent::Open);
         self.building = Some(slot);
+        self.open = Some((run, slot));
         self.scopes.open();
         // Never full: there are no more live runs than leases.
         let _ = self.fifo.push(slot);
@@ -200,6 +201,7 @@ impl Engine {
 
     fn close_graph(&mut self, slot: PipelineSlot) {
         self.building = None;
+        self.open = None;
         if let Some(live) = self.live_mut(slot) {
             live.closed = true;
             if live.phase == RunPhase::Building {
@@ -228,6 +230,9 @@ impl Engine {
             && !live.aborted
         {
             live.aborted = true;
+            if self.building == Some(slot) {
+                self.open = None;
+            }
             self.fail_unstarted(slot, text);
             self.signals.run_changed = true;
         }

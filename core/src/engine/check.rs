@@ -13,8 +13,8 @@ use super::submit::{List, Submission, Target};
 use super::worker::{Life, WorkerIndex};
 use super::{Argument, Engine, EngineError, RangeKind, WorkerClass};
 
-/// Up to this many comparisons each pair of arguments is compared; beyond it they are sorted first.
-const FEW_PAIRS: usize = 256;
+/// Up to this many arguments each pair of ranges is compared; beyond it they are sorted first.
+const FEW: usize = 16;
 
 /// Most tensors in a list; the builder refuses more.
 const MAX_TENSORS: usize = crate::wire::args::MAX_TENSORS;
@@ -83,11 +83,6 @@ impl Engine {
         }
     }
 
-    /// Whether an argument with this tag leaves an entry in the map.
-    pub(super) const fn is_recorded(&self, tag: TensorTag) -> bool {
-        writes(tag) || (self.strict_war && matches!(tag, TensorTag::Input))
-    }
-
     /// Where a host argument lies: somewhere that children can reach (E-38), and if in a slab, in a live one of `run`.
     pub(super) fn host_place(
         &mut self,
@@ -116,7 +111,7 @@ impl Engine {
 }
 
 /// Whether a tag says that the task writes the argument.
-pub(super) const fn writes(tag: TensorTag) -> bool {
+const fn writes(tag: TensorTag) -> bool {
     matches!(tag, TensorTag::Output | TensorTag::InOut | TensorTag::OutputExisting)
 }
 
@@ -134,21 +129,14 @@ pub(super) fn output_bytes(tensor: &ChipTensor, tag: TensorTag, argument: Argume
 
 /// No two arguments of one list name overlapping bytes when either is written (T-5).
 pub(super) fn check_aliases(member: usize, list: &List<'_>) -> Result<(), EngineError> {
-    let List { tensors, tags, ranges } = *list;
-    let written = tags.iter().filter(|tag| writes(**tag)).count();
-    if written == 0 {
-        return Ok(());
-    }
-    if tensors.len() * written > FEW_PAIRS {
-        return check_many_aliases(member, list);
-    }
+    let ranges = list.ranges;
     // What lies outside everything before it needs no comparison with each.
     let (mut low, mut high) = (u64::MAX, 0);
     for (index, range) in ranges.iter().enumerate() {
         if range.start < high && low < range.end {
             let meets = |other: &ByteRange| range.start < other.end && other.start < range.end;
-            if ranges[..index].iter().any(meets) {
-                // Two ranges meet; whether that is an alias is seldom asked.
+            if index > FEW || ranges[..index].iter().any(meets) {
+                // Two ranges meet, or there are many: whether that is an alias is seldom asked.
                 return check_many_aliases(member, list);
             }
         }
@@ -158,7 +146,7 @@ pub(super) fn check_aliases(member: usize, list: &List<'_>) -> Result<(), Engine
     Ok(())
 }
 
-/// As above, by the start of each argument: cost follows the number of neighbours, not the square of the list.
+/// As above, in the order of the first bytes: cost follows the number of neighbours, not the square of the list.
 #[cold]
 fn check_many_aliases(member: usize, list: &List<'_>) -> Result<(), EngineError> {
     let ranges = list.ranges;

@@ -5,7 +5,7 @@ use crate::model::Footprint;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
 use super::backing::Backing;
-use super::check::{check_aliases, output_bytes, writes};
+use super::check::{check_aliases, output_bytes};
 use super::edge::EdgeKind;
 use super::map::{Access, Hint, Roots};
 use super::ring::Ring;
@@ -28,14 +28,17 @@ impl Engine {
         if list.tensors.len() > 1 {
             check_aliases(member, &list)?;
         }
-        for (index, ((tensor, tag), range)) in list.tensors.iter().zip(list.tags).zip(list.ranges).enumerate() {
+        let count = list.tensors.len();
+        let (tags, ranges) = (&list.tags[..count], &list.ranges[..count]);
+        for index in 0..count {
+            let (tensor, tag, range) = (&list.tensors[index], tags[index], ranges[index]);
             let argument = Argument { member, tensor: index };
             if tensor.addr() == 0 {
-                wiring.block = wiring.block.saturating_add(output_bytes(tensor, *tag, argument)?);
+                wiring.block = wiring.block.saturating_add(output_bytes(tensor, tag, argument)?);
                 wiring.outputs += 1;
                 self.check_entry(slot, wiring, 0)?;
-            } else if !range.is_empty() {
-                self.wire_tensor(slot, argument, tensor, *tag, *range, wiring)?;
+            } else if range.start < range.end {
+                self.wire_tensor(slot, argument, tensor, tag, range, wiring)?;
             }
         }
         Ok(())
@@ -50,9 +53,10 @@ impl Engine {
         range: ByteRange,
         wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
+        let run = self.slots[slot].run;
         let backing = match tensor.address_space() {
             AddressSpace::Host => {
-                let (backing, owner) = self.host_place(self.slots[slot].run, range, tag, argument)?;
+                let (backing, owner) = self.host_place(run, range, tag, argument)?;
                 if let Some(owner) = owner {
                     // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
                     self.connect(owner, slot, EdgeKind::LIFETIME)?;
@@ -64,9 +68,10 @@ impl Engine {
                 None => return Err(EngineError::DeviceOnSub { argument }),
             },
         };
-        let reads = match tag {
-            TensorTag::Input | TensorTag::InOut => true,
-            TensorTag::Output | TensorTag::OutputExisting => false,
+        let (reads, written) = match tag {
+            TensorTag::Input => (true, false),
+            TensorTag::InOut => (true, true),
+            TensorTag::Output | TensorTag::OutputExisting => (false, true),
             TensorTag::NoDep => return Ok(()),
         };
         let strided;
@@ -76,23 +81,23 @@ impl Engine {
             strided = Footprint::of(tensor);
             (&Window::of(tensor, range, self.backings.base(backing)), Some(&strided))
         };
-        let roots = *self.backings.roots(backing, self.slots[slot].run);
+        let roots = *self.backings.roots(backing, run);
         // Readers and writers both search: the one for what to wait for, the other for what to replace.
         let found = self.map.overlapping(roots.writers, window, shape);
         if found != NIL && (reads || self.strict_war) {
             // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
             self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
         }
-        if !self.is_recorded(tag) {
+        if !written && !self.strict_war {
             return Ok(());
         }
         self.check_entry(slot, wiring, 1)?;
-        let access = if writes(tag) { Access::Write } else { Access::Read };
-        let update = tag == TensorTag::InOut;
+        let access = if written { Access::Write } else { Access::Read };
+        let update = reads && written;
         let first = self.slots[slot].entries;
         let entry = self.map.create(slot, access, backing, window, shape, update, first);
         self.slots[slot].entries = entry;
-        if roots.readers != NIL && access == Access::Write {
+        if roots.readers != NIL && written {
             let found = self.map.overlapping(roots.readers, window, shape);
             return self.wire_after(slot, found, None);
         }

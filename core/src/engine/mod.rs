@@ -86,6 +86,8 @@ pub struct Engine {
     fifo: heapless::Vec<PipelineSlot, 2>,
     /// The run that takes submits.
     building: Option<PipelineSlot>,
+    /// The same, if it still takes work: neither aborted nor stopped.
+    open: Option<(RunId, PipelineSlot)>,
     leases: SlotPool,
     next_run: Option<RunId>,
     scopes: ScopeStack,
@@ -129,6 +131,7 @@ impl Engine {
             live: [None, None],
             fifo: heapless::Vec::new(),
             building: None,
+            open: None,
             leases,
             next_run: Some(RunId::FIRST),
             scopes: ScopeStack::new(),

@@ -1,5 +1,6 @@
 //! Submitting a task, and allocating memory in a run.
 
+use alloc::string::String;
 use core::time::Duration;
 
 use crate::ids::{GroupIndex, PipelineSlot, RunId, TaskSlot, WorkerId};
@@ -138,13 +139,22 @@ impl Engine {
     /// The lease slot of `run` if it takes work.
     #[inline]
     fn open_slot(&self, run: RunId) -> Result<PipelineSlot, EngineError> {
-        if self.stopping {
-            return Err(EngineError::Stopped);
+        match self.open {
+            Some((open, lease)) if open == run => Ok(lease),
+            _ => Err(self.why_not_open(run)),
         }
-        let lease = self.building_slot(run)?;
-        match self.live(lease) {
-            Some(live) if live.aborted => Err(EngineError::RunAborted { run, reason: self.abort_reason(live) }),
-            _ => Ok(lease),
+    }
+
+    #[cold]
+    fn why_not_open(&self, run: RunId) -> EngineError {
+        if self.stopping {
+            return EngineError::Stopped;
+        }
+        match self.building_slot(run).map(|lease| self.live(lease)) {
+            Err(error) => error,
+            Ok(live) => {
+                EngineError::RunAborted { run, reason: live.map_or_else(String::new, |live| self.abort_reason(live)) }
+            }
         }
     }
 
