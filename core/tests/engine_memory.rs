@@ -252,7 +252,7 @@ fn scopes_nest_to_a_limit_and_end_once() {
 #[test]
 fn memory_that_children_do_not_share_is_refused() {
     let (mut world, run) = open();
-    let on_the_heap = vec![0u8; 64];
+    let on_the_heap = Box::new([0u8; 64]);
     let address = on_the_heap.as_ptr() as u64;
     let list = args(|args| {
         args.input(bytes(0, 8)).input(at(address, 64));

@@ -7,7 +7,7 @@ use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 use super::backing::Backing;
 use super::check::{check_aliases, output_bytes};
 use super::edge::EdgeKind;
-use super::map::{Access, Hint, Roots};
+use super::map::{Access, Hint, NewEntry, Roots};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
 use super::submit::{Allocated, List, Submission, Wiring};
@@ -95,7 +95,7 @@ impl Engine {
         let access = if written { Access::Write } else { Access::Read };
         let update = reads && written;
         let first = self.slots[slot].entries;
-        let entry = self.map.create(slot, access, backing, window, shape, update, first);
+        let entry = self.map.create(&NewEntry { slot, access, backing, window, shape, update }, first);
         self.slots[slot].entries = entry;
         if roots.readers != NIL && written {
             let found = self.map.overlapping(roots.readers, window, shape);
@@ -217,8 +217,17 @@ impl Engine {
                         let window = Window::of(&tensor, range, base);
                         let first = self.slots[slot].entries;
                         let shape = (!tensor.is_contiguous()).then(|| Footprint::of(&tensor));
-                        self.slots[slot].entries =
-                            self.map.create(slot, Access::Write, backing, &window, shape.as_ref(), false, first);
+                        self.slots[slot].entries = self.map.create(
+                            &NewEntry {
+                                slot,
+                                access: Access::Write,
+                                backing,
+                                window: &window,
+                                shape: shape.as_ref(),
+                                update: false,
+                            },
+                            first,
+                        );
                     }
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);

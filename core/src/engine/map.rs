@@ -57,6 +57,19 @@ pub(super) enum Hint {
     Twin(u32),
 }
 
+/// An entry to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewEntry<'a> {
+    pub(super) slot: TaskSlot,
+    pub(super) access: Access,
+    pub(super) backing: Backing,
+    pub(super) window: &'a Window,
+    /// Unless the view is contiguous.
+    pub(super) shape: Option<&'a Footprint>,
+    /// The task reads the bytes as well (INOUT), and so waits for every earlier writer.
+    pub(super) update: bool,
+}
+
 /// One tensor argument of one live task.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -233,16 +246,8 @@ impl Map {
 
     /// Takes an entry and puts it before `next` on its task's list; it is in no tree yet. The caller has seen to it
     /// that one is free.
-    pub(super) fn create(
-        &mut self,
-        slot: TaskSlot,
-        access: Access,
-        backing: Backing,
-        window: &Window,
-        shape: Option<&Footprint>,
-        update: bool,
-        next: u32,
-    ) -> u32 {
+    pub(super) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
+        let NewEntry { slot, access, backing, window, shape, update } = *new;
         let index = self.free;
         let node = &mut self.nodes[index as usize];
         self.free = node.parent;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::backing::Backing;
-use crate::engine::map::{Access, Map, Roots};
+use crate::engine::map::{Access, Map, NewEntry, Roots};
 use crate::engine::slot::NIL;
 use crate::engine::window::Window;
 use crate::ids::TaskSlot;
@@ -31,6 +31,11 @@ fn view(draw: &mut Draw) -> ChipTensor {
 
 fn parts(tensor: &ChipTensor) -> (Window, Footprint) {
     (Window::of(tensor, tensor.byte_range(), 0x1000), Footprint::of(tensor))
+}
+
+fn entry_of<'a>(window: &'a Window, shape: &'a Footprint) -> NewEntry<'a> {
+    let backing = Backing::Range(0);
+    NewEntry { slot: TaskSlot(0), access: Access::Write, backing, window, shape: Some(shape), update: false }
 }
 
 fn found(map: &mut Map, roots: &Roots, tensor: &ChipTensor) -> Vec<u32> {
@@ -74,8 +79,7 @@ fn the_map_finds_what_a_list_finds() {
                 map.unlink(&mut roots, entry);
                 map.free(entry);
             } else {
-                let entry =
-                    map.create(TaskSlot(0), Access::Write, Backing::Range(0), &window, Some(&shape), false, NIL);
+                let entry = map.create(&entry_of(&window, &shape), NIL);
                 let twin = live.iter().position(|(other, _)| map.same(entry, *other));
                 match twin {
                     Some(position) => {
@@ -109,7 +113,7 @@ fn a_look_up_among_thousands_of_tiles_touches_a_few() {
         for index in 0..4096 {
             let tensor = tile(index, rows, columns);
             let (window, shape) = parts(&tensor);
-            let entry = map.create(TaskSlot(0), Access::Write, Backing::Range(0), &window, Some(&shape), false, NIL);
+            let entry = map.create(&entry_of(&window, &shape), NIL);
             map.link(&mut roots, entry);
         }
         let before = map.visited();
