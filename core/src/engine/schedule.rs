@@ -27,10 +27,12 @@ pub(super) struct Reservation {
 impl Engine {
     /// The next thing to do on an endpoint, `None` when there is nothing to do until something is reported or
     /// submitted. Costs what has changed, not what exists (E-37).
+    #[inline]
     pub fn next_action(&mut self) -> Option<Action> {
-        if !self.work {
-            return None;
-        }
+        if self.work { self.look() } else { None }
+    }
+
+    fn look(&mut self) -> Option<Action> {
         if self.staged_actions > 0
             && let Some(action) = self.next_staged_action()
         {

@@ -88,6 +88,9 @@ impl Window {
 
     /// Whether the two certainly touch the same bytes.
     pub(super) fn same(&self, other: &Self) -> bool {
+        if self.contiguous && other.contiguous {
+            return self.range == other.range;
+        }
         let bounds = self.range == other.range && self.pitch == other.pitch;
         bounds && self.dense && other.dense && self.low == other.low && self.width == other.width
     }
