@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use laneway_core::wire::{CallConfig, CallableKind, Digest, Namespace, TaskArgsView};
 
+use crate::late::Late;
 use crate::orchestrator::Orchestrator;
 use crate::sub::SubArgs;
 
@@ -103,11 +104,14 @@ pub(crate) enum Body {
     Function(HostFn),
     Orchestration(OrchestrationFn),
     Chip(Arc<[u8]>),
+    /// Resolved in the child that calls it.
+    Late(Late),
 }
 
 impl Body {
-    pub(crate) const fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> Role {
         match self {
+            Self::Late(late) => late.role(),
             Self::Function(_) => Role::Function,
             Self::Orchestration(_) => Role::Orchestration,
             Self::Chip(_) => Role::Chip,

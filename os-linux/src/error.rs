@@ -383,6 +383,67 @@ pub enum CallableError {
         /// How many there are.
         slots: usize,
     },
+    /// Bytes that are not the callable of that digest (R-1).
+    #[error("the bytes given for callable {digest} are not that callable")]
+    HashidDescriptorMismatch {
+        /// The digest.
+        digest: Digest,
+    },
+    /// A text that is no digest (R-1).
+    #[error("{text:?} is not the text form of a digest: `sha256:` and 64 lowercase hex digits")]
+    HashidFormatInvalid {
+        /// The text.
+        text: String,
+    },
+    /// Not every child could install it; those that did have forgotten it again (R-6).
+    #[error("callable {digest} is not registered: {}", Listed(.failures))]
+    RegisterPartialFailure {
+        /// The callable.
+        digest: Digest,
+        /// Which children failed, and what each said.
+        failures: Vec<(Label, String)>,
+    },
+    /// A failed registration or unregistration could not be mended: which children have the callable is not known (R-6).
+    #[error(
+        "callable {digest} cannot be used any more in this worker, since it is not known which children have it: {what}"
+    )]
+    RegisterCleanupUncertain {
+        /// The callable.
+        digest: Digest,
+        /// What happened.
+        what: String,
+    },
+    /// The same callable is being unregistered (R-7).
+    #[error("callable {digest} is being unregistered: register it again when that is over")]
+    RegisterTombstoneActive {
+        /// The callable.
+        digest: Digest,
+    },
+    /// The same callable is being unregistered already (R-7).
+    #[error("callable {digest} is being unregistered already")]
+    UnregisterTombstoneActive {
+        /// The callable.
+        digest: Digest,
+    },
+    /// A function that the children do not have (R-13).
+    #[error(
+        "{function} does not lie in an image that was mapped before the children were forked: register a library symbol \
+         instead, or load the library before init"
+    )]
+    NotInImage {
+        /// The function.
+        function: String,
+    },
+    /// A library symbol that cannot be called in a child.
+    #[error("symbol {symbol} of {path} cannot be loaded: {reason}")]
+    Library {
+        /// The library.
+        path: String,
+        /// The symbol.
+        symbol: String,
+        /// Why.
+        reason: String,
+    },
     /// A handle that this worker does not honour (R-2).
     #[error("the handle of callable {digest} is not one of this worker's: {why}; register it here and use that handle")]
     CallableHandleMutated {

@@ -15,6 +15,8 @@ use laneway_core::wire::ByteRange;
 use crate::Error;
 use crate::callable::Role;
 use crate::config::Config;
+use crate::install::Scope;
+use crate::late::Images;
 use crate::memory::Space;
 use crate::progress::{BellWord, Inbox, Right};
 use crate::registry::Registry;
@@ -89,6 +91,10 @@ pub(crate) struct Live {
     pub(crate) space: Arc<Space>,
     /// What each NEXT_LEVEL worker runs, by its id.
     pub(crate) next_level: Box<[Role]>,
+    /// What each child serves, by its endpoint.
+    pub(crate) scopes: Box<[Scope]>,
+    /// Code that the children have too.
+    pub(crate) images: Images,
     /// The worker above, of a nested worker in its own process.
     pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
@@ -109,6 +115,8 @@ pub(crate) struct Parts {
     pub(crate) supervisor: Supervisor,
     pub(crate) space: Arc<Space>,
     pub(crate) next_level: Box<[Role]>,
+    pub(crate) scopes: Box<[Scope]>,
+    pub(crate) images: Images,
     pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
 }
@@ -151,6 +159,8 @@ impl Live {
             supervisor: Mutex::new(parts.supervisor),
             space: parts.space,
             next_level: parts.next_level,
+            scopes: parts.scopes,
+            images: parts.images,
             outer: parts.outer,
             config: parts.config,
             lineage: Lineage::here(),

@@ -6,11 +6,11 @@ use laneway_core::engine::{Allocated, EngineError, FailureKind, Submission, Targ
 use laneway_core::ids::{RunId, TaskSlot, WorkerId};
 use laneway_core::model::TaskArgs;
 use laneway_core::time::Instant;
-use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor};
+use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Digest};
 
-use crate::Error;
 use crate::callable::{CallableHandle, Role};
 use crate::element::Element;
+use crate::error::{CallableError, Error};
 use crate::live::{Guard, Inner, Live};
 use crate::sys::clock;
 use crate::tensor::bytes_of;
@@ -36,6 +36,18 @@ impl<'a> Orchestrator<'a> {
     #[must_use]
     pub fn run(&self) -> RunId {
         self.run
+    }
+
+    /// The chip callable that the worker above registered and passed on to this one, by the text form of its digest.
+    ///
+    /// # Errors
+    /// [`HashidFormatInvalid`](crate::CallableError::HashidFormatInvalid); a callable that was not passed on, or is not any more.
+    pub fn passed_on(&self, hashid: &str) -> Result<CallableHandle, Error> {
+        let invalid = |_| CallableError::HashidFormatInvalid { text: hashid.to_owned() };
+        let digest: Digest = hashid.parse().map_err(invalid)?;
+        let why = "the worker above did not pass it on";
+        let unknown = CallableError::CallableHandleMutated { digest, why };
+        Ok(self.live.lock().registry.from_above(&digest).ok_or(unknown)?)
     }
 
     /// Submits a task to exactly this NEXT_LEVEL worker, with the all-zero config.

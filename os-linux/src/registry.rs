@@ -1,4 +1,4 @@
-//! What one worker has registered: digests, what they stand for, and the handles that are alive.
+//! What one worker has registered: digests, what they stand for, where they stand, and the handles that are alive.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use laneway_core::wire::{CallableKind, ChipCallable, Digest};
 
 use crate::callable::{Body, CallableHandle, HostFn, Identity, OrchestrationFn, Role};
 use crate::error::{CallableError, Error};
+use crate::late::Late;
 
 /// The version of callables that are registered without one.
 const VERSION: u32 = 1;
@@ -16,22 +17,88 @@ const VERSION: u32 = 1;
 /// All registrations of one worker.
 pub(crate) struct Registry {
     owner: u64,
-    handles: u32,
     closures: u64,
+    /// By handle id: whether it was not unregistered.
+    alive: Vec<bool>,
     by_digest: HashMap<Digest, Entry>,
 }
 
 /// One digest.
 struct Entry {
-    body: Body,
-    /// Which function of this program, where it is one.
-    identity: Option<Identity>,
+    role: Role,
+    kind: CallableKind,
+    standing: Standing,
+    /// What the fork carries into the children; absent for what was registered later.
+    body: Option<Body>,
+    /// Which function has the name, where it is one.
+    function: Option<Function>,
+    /// Handles of this worker's user that are alive.
+    handles: u32,
+    /// The handle by which orchestrations name what the worker above registered.
+    above: Option<u32>,
+}
+
+/// Where a digest stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Standing {
+    /// The children are being asked.
+    Installing,
+    /// Every child in scope has it, or will inherit it.
+    Ready,
+    /// The last handle is gone; the children are being asked to forget it.
+    Leaving,
+    /// Some child may have it and some not, and that could not be mended.
+    Uncertain(String),
+}
+
+/// Which function a name was given to.
+#[derive(Clone, PartialEq, Debug)]
+enum Function {
+    Inherited(Identity),
+    Late(String),
+}
+
+impl Function {
+    fn text(&self) -> String {
+        match self {
+            Self::Inherited(identity) => identity.to_string(),
+            Self::Late(text) => text.clone(),
+        }
+    }
+}
+
+/// What the caller of [`Registry::begin`] has to do.
+pub(crate) enum Begun {
+    /// Nothing: the children have it.
+    Known(CallableHandle),
+    /// Wait, and ask again: somebody else is installing it.
+    Busy,
+    /// Install it in the children, then say how that went.
+    New,
+}
+
+/// What the caller of an unregistration has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Left {
+    /// Nothing: other handles are alive.
+    Lowered,
+    /// Remove it from the children, then say how that went.
+    Last,
+}
+
+/// A callable to be registered.
+pub(crate) struct Newcomer<'a> {
+    pub(crate) digest: Digest,
+    pub(crate) role: Role,
+    pub(crate) kind: CallableKind,
+    /// Name and function of one that its user named.
+    pub(crate) named: Option<(&'a str, String)>,
 }
 
 impl Registry {
     /// An empty registry of the worker `owner`, a number unique in this process tree.
     pub(crate) fn new(owner: u64) -> Self {
-        Self { owner, handles: 0, closures: 0, by_digest: HashMap::new() }
+        Self { owner, closures: 0, alive: Vec::new(), by_digest: HashMap::new() }
     }
 
     /// Registers a function of this program that the fork carries into the children. `plain` says that it captures nothing;
@@ -46,22 +113,19 @@ impl Registry {
         let instance = if plain { 0 } else { self.closures + 1 };
         let captured = identity::sha256(&[]);
         let digest = Descriptor::Native { name, version: VERSION, captured, instance }.digest()?;
-        let role = body.role();
-        match self.by_digest.get(&digest) {
-            Some(Entry { identity: Some(taken), .. }) if *taken != identity => {
-                let (taken, asked) = (taken.to_string(), identity.to_string());
-                return Err(CallableError::CallableNameTaken { name: name.to_owned(), taken, asked }.into());
-            }
-            Some(_) => {}
-            None => {
-                self.by_digest.insert(digest, Entry { body, identity: Some(identity) });
-            }
-        }
+        let handle = self.snapshot(name, digest, CallableKind::Native, body, Some(Function::Inherited(identity)))?;
         self.closures = self.closures.max(instance);
-        Ok(self.handle(digest, CallableKind::Native, role))
+        Ok(handle)
     }
 
-    /// Registers a chip callable blob under its digest; the same blob twice is one entry and two handles.
+    /// Registers a late callable before the forks: its children inherit it.
+    pub(crate) fn inherit_late(&mut self, late: Late) -> Result<CallableHandle, Error> {
+        let (digest, function) = (late.digest()?, Function::Late(late.identity()));
+        let name = late.name.clone();
+        self.snapshot(&name, digest, CallableKind::Native, Body::Late(late), Some(function))
+    }
+
+    /// Registers a chip callable blob before the forks; the same blob twice is one entry and two handles.
     pub(crate) fn chip(
         &mut self,
         platform: Platform,
@@ -69,38 +133,176 @@ impl Registry {
         blob: &[u8],
     ) -> Result<CallableHandle, Error> {
         let digest = chip_digest(platform, runtime, blob)?;
+        self.snapshot("", digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
+    }
+
+    fn snapshot(
+        &mut self,
+        name: &str,
+        digest: Digest,
+        kind: CallableKind,
+        body: Body,
+        function: Option<Function>,
+    ) -> Result<CallableHandle, Error> {
+        let role = body.role();
         if !self.by_digest.contains_key(&digest) {
-            self.check_chip_slots()?;
-            self.by_digest.insert(digest, Entry { body: Body::Chip(blob.into()), identity: None });
+            self.check_slots(role)?;
+            let entry =
+                Entry { role, kind, standing: Standing::Ready, body: Some(body), function, handles: 0, above: None };
+            self.by_digest.insert(digest, entry);
+        } else if let (Some(asked), Some(taken)) = (&function, &self.by_digest[&digest].function)
+            && asked != taken
+        {
+            let (taken, asked) = (taken.text(), asked.text());
+            return Err(CallableError::CallableNameTaken { name: name.to_owned(), taken, asked }.into());
         }
-        Ok(self.handle(digest, CallableKind::ChipCallable, Role::Chip))
+        Ok(self.handle(digest))
     }
 
     /// Takes over the chip callables of the worker above, for the chips below.
     pub(crate) fn adopt_chips(&mut self, blobs: Vec<(Digest, Arc<[u8]>)>) {
         for (digest, blob) in blobs {
-            self.by_digest.entry(digest).or_insert(Entry { body: Body::Chip(blob), identity: None });
+            let id = self.new_id();
+            let entry = self.by_digest.entry(digest).or_insert(Entry {
+                role: Role::Chip,
+                kind: CallableKind::ChipCallable,
+                standing: Standing::Ready,
+                body: Some(Body::Chip(blob)),
+                function: None,
+                handles: 0,
+                above: None,
+            });
+            entry.above = Some(id);
         }
     }
 
+    /// Begins a registration after the forks.
+    pub(crate) fn begin(&mut self, newcomer: &Newcomer<'_>) -> Result<Begun, Error> {
+        let digest = newcomer.digest;
+        let function = newcomer.named.as_ref().map(|(_, text)| Function::Late(text.clone()));
+        let Some(entry) = self.by_digest.get(&digest) else {
+            self.check_slots(newcomer.role)?;
+            let (role, kind) = (newcomer.role, newcomer.kind);
+            let standing = Standing::Installing;
+            self.by_digest
+                .insert(digest, Entry { role, kind, standing, body: None, function, handles: 0, above: None });
+            return Ok(Begun::New);
+        };
+        if let (Some((name, _)), Some(asked), Some(taken)) = (&newcomer.named, &function, &entry.function)
+            && asked != taken
+        {
+            let (name, taken, asked) = ((*name).to_owned(), taken.text(), asked.text());
+            return Err(CallableError::CallableNameTaken { name, taken, asked }.into());
+        }
+        match &entry.standing {
+            Standing::Installing => Ok(Begun::Busy),
+            Standing::Ready => Ok(Begun::Known(self.handle(digest))),
+            Standing::Leaving => Err(CallableError::RegisterTombstoneActive { digest }.into()),
+            Standing::Uncertain(what) => {
+                Err(CallableError::RegisterCleanupUncertain { digest, what: what.clone() }.into())
+            }
+        }
+    }
+
+    /// The children have it.
+    pub(crate) fn installed(&mut self, digest: Digest) -> CallableHandle {
+        if let Some(entry) = self.by_digest.get_mut(&digest) {
+            entry.standing = Standing::Ready;
+        }
+        self.handle(digest)
+    }
+
+    /// No child has it.
+    pub(crate) fn forget(&mut self, digest: &Digest) {
+        self.by_digest.remove(digest);
+    }
+
+    /// Nobody knows who has it: it cannot be used as long as this worker lives.
+    pub(crate) fn doubt(&mut self, digest: &Digest, what: String) {
+        if let Some(entry) = self.by_digest.get_mut(digest) {
+            entry.standing = Standing::Uncertain(what);
+        }
+    }
+
+    /// Ends a handle: submits with it are refused from now on.
+    pub(crate) fn leave(&mut self, handle: &CallableHandle) -> Result<Left, CallableError> {
+        let digest = handle.digest;
+        let entry = self.by_digest.get_mut(&digest);
+        if let (true, Some(Entry { standing: Standing::Leaving, .. })) = (handle.owner == self.owner, &entry) {
+            return Err(CallableError::UnregisterTombstoneActive { digest });
+        }
+        let alive = handle.owner == self.owner && self.alive.get(handle.id as usize) == Some(&true);
+        let Some(entry) = entry.filter(|_| alive) else { return Err(self.dead(handle)) };
+        if entry.above == Some(handle.id) {
+            let why = "the worker above registered it, and it alone can unregister it";
+            return Err(CallableError::CallableHandleMutated { digest, why });
+        }
+        self.alive[handle.id as usize] = false;
+        entry.handles -= 1;
+        Ok(entry.leave_if_unused())
+    }
+
+    /// The worker above registered it, and the children have it.
+    pub(crate) fn installed_from_above(&mut self, digest: Digest) {
+        if let Some(entry) = self.by_digest.get_mut(&digest).filter(|entry| entry.above.is_none()) {
+            self.alive.push(true);
+            entry.above = Some((self.alive.len() - 1) as u32);
+        }
+    }
+
+    /// The worker above unregistered it. An unknown one is no error.
+    pub(crate) fn leave_from_above(&mut self, digest: &Digest) -> Left {
+        let Some(entry) = self.by_digest.get_mut(digest) else { return Left::Lowered };
+        match entry.above.take() {
+            Some(id) => {
+                self.alive[id as usize] = false;
+                entry.leave_if_unused()
+            }
+            None => Left::Lowered,
+        }
+    }
+
+    /// The handle of what the worker above registered.
+    pub(crate) fn from_above(&self, digest: &Digest) -> Option<CallableHandle> {
+        let entry = self.by_digest.get(digest).filter(|entry| entry.standing == Standing::Ready)?;
+        let (kind, role) = (entry.kind, entry.role);
+        Some(CallableHandle { digest: *digest, kind, role, owner: self.owner, id: entry.above? })
+    }
+
     ///
-    fn check_chip_slots(&self) -> Result<(), CallableError> {
+    fn check_slots(&self, role: Role) -> Result<(), CallableError> {
         let slots = CallableSlot::COUNT;
-        let taken = self.by_digest.values().filter(|entry| entry.body.role() == Role::Chip).count();
-        if taken < slots { Ok(()) } else { Err(CallableError::LocalSlotExhausted { slots }) }
+        let taken = self.by_digest.values().filter(|entry| entry.role == Role::Chip).count();
+        if role != Role::Chip || taken < slots { Ok(()) } else { Err(CallableError::LocalSlotExhausted { slots }) }
     }
 
-    fn handle(&mut self, digest: Digest, kind: CallableKind, role: Role) -> CallableHandle {
-        let id = self.handles;
-        self.handles += 1;
-        CallableHandle { digest, kind, role, owner: self.owner, id }
+    fn new_id(&mut self) -> u32 {
+        self.alive.push(true);
+        (self.alive.len() - 1) as u32
     }
 
-    /// Refuses a handle of another worker, or one that the target's kind of child cannot run.
+    /// A new handle of a digest that has an entry.
+    fn handle(&mut self, digest: Digest) -> CallableHandle {
+        let (id, owner) = (self.new_id(), self.owner);
+        let (mut kind, mut role) = (CallableKind::Native, Role::Function);
+        if let Some(entry) = self.by_digest.get_mut(&digest) {
+            entry.handles += 1;
+            (kind, role) = (entry.kind, entry.role);
+        }
+        CallableHandle { digest, kind, role, owner, id }
+    }
+
+    fn dead(&self, handle: &CallableHandle) -> CallableError {
+        let foreign = handle.owner != self.owner;
+        let why = if foreign { "another worker registered it" } else { "it was unregistered" };
+        CallableError::CallableHandleMutated { digest: handle.digest, why }
+    }
+
+    /// Refuses a handle of another worker, a dead one, or one that the target's kind of child cannot run.
     pub(crate) fn check(&self, handle: &CallableHandle, wanted: Role) -> Result<(), Error> {
         let digest = handle.digest;
-        if handle.owner != self.owner || handle.id >= self.handles {
-            return Err(CallableError::CallableHandleMutated { digest, why: "another worker registered it" }.into());
+        if handle.owner != self.owner || self.alive.get(handle.id as usize) != Some(&true) {
+            return Err(self.dead(handle).into());
         }
         if handle.namespace() != wanted.namespace() {
             let (found, wanted) = (handle.namespace(), wanted.namespace());
@@ -114,39 +316,58 @@ impl Registry {
 
     /// One callable that only such children run as `served` accepts none of.
     pub(crate) fn unresolvable(&self, served: impl Fn(Role) -> bool) -> Option<(Digest, Role)> {
-        let roles = self.by_digest.iter().map(|(digest, entry)| (*digest, entry.body.role()));
+        let roles = self.by_digest.iter().map(|(digest, entry)| (*digest, entry.role));
         roles.filter(|(_, role)| !served(*role)).min_by_key(|(digest, _)| *digest)
     }
 
     /// The host functions, for a SUB child.
-    pub(crate) fn functions(&self) -> HashMap<Digest, HostFn> {
-        self.bodies(|body| match body {
-            Body::Function(function) => Some(function.clone()),
+    pub(crate) fn functions(&self) -> Result<HashMap<Digest, HostFn>, Error> {
+        self.bodies(Role::Function, |body| match body {
+            Body::Function(function) => Some(function),
             _ => None,
         })
-        .collect()
     }
 
     /// The orchestrations, for a nested worker.
-    pub(crate) fn orchestrations(&self) -> HashMap<Digest, OrchestrationFn> {
-        self.bodies(|body| match body {
-            Body::Orchestration(function) => Some(function.clone()),
+    pub(crate) fn orchestrations(&self) -> Result<HashMap<Digest, OrchestrationFn>, Error> {
+        self.bodies(Role::Orchestration, |body| match body {
+            Body::Orchestration(function) => Some(function),
             _ => None,
         })
-        .collect()
     }
 
     /// The chip callables, for a chip child.
     pub(crate) fn chip_blobs(&self) -> Vec<(Digest, Arc<[u8]>)> {
-        self.bodies(|body| match body {
-            Body::Chip(blob) => Some(blob.clone()),
+        let chip = |(digest, entry): (&Digest, &Entry)| match &entry.body {
+            Some(Body::Chip(blob)) => Some((*digest, blob.clone())),
             _ => None,
-        })
-        .collect()
+        };
+        self.by_digest.iter().filter_map(chip).collect()
     }
 
-    fn bodies<B>(&self, pick: impl Fn(&Body) -> Option<B>) -> impl Iterator<Item = (Digest, B)> {
-        self.by_digest.iter().filter_map(move |(digest, entry)| Some((*digest, pick(&entry.body)?)))
+    /// Bodies of one role, ready to be called in this process.
+    fn bodies<B>(&self, role: Role, pick: impl Fn(Body) -> Option<B>) -> Result<HashMap<Digest, B>, Error> {
+        let mut picked = HashMap::new();
+        for (digest, entry) in self.by_digest.iter().filter(|(_, entry)| entry.role == role) {
+            let body = match &entry.body {
+                // Only where it is called: a library is loaded nowhere else (P-26).
+                Some(Body::Late(late)) => late.clone().body()?,
+                Some(body) => body.clone(),
+                None => continue,
+            };
+            picked.extend(pick(body).map(|body| (*digest, body)));
+        }
+        Ok(picked)
+    }
+}
+
+impl Entry {
+    fn leave_if_unused(&mut self) -> Left {
+        if self.handles > 0 || self.above.is_some() {
+            return Left::Lowered;
+        }
+        self.standing = Standing::Leaving;
+        Left::Last
     }
 }
 
@@ -160,4 +381,16 @@ pub(crate) fn chip_digest(platform: Platform, runtime: RuntimeKind, blob: &[u8])
         signature: identity::signature_digest(callable.signature()),
     };
     Ok(descriptor.digest()?)
+}
+
+/// Refuses a blob that is not the chip callable called `digest`, whatever it was built for.
+pub(crate) fn check_chip_blob(digest: &Digest, blob: &[u8]) -> Result<(), Error> {
+    for platform in Platform::ALL {
+        for runtime in RuntimeKind::ALL {
+            if chip_digest(platform, runtime, blob)? == *digest {
+                return Ok(());
+            }
+        }
+    }
+    Err(CallableError::HashidDescriptorMismatch { digest: *digest }.into())
 }

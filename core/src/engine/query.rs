@@ -2,7 +2,7 @@
 
 use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::overlap;
-use crate::wire::{AddressSpace, ByteRange, ChipTensor, args};
+use crate::wire::{AddressSpace, ByteRange, ChipTensor, Digest, args};
 
 use super::slot::{Kind, TaskState};
 use super::{Engine, EngineError, Range};
@@ -97,6 +97,19 @@ impl Engine {
                 same && tensor.byte_range().overlaps(range)
             });
             if hit {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a task that has not ended calls `digest`. Looks at unfinished tasks only.
+    #[must_use]
+    pub fn unfinished_calls(&self, digest: &Digest) -> bool {
+        let mut from = 0;
+        while let Some(slot) = self.slots.next_unfinished(from) {
+            from = slot.0 + 1;
+            if self.slots[slot].kind != Kind::Slab && self.slots[slot].digest == *digest {
                 return true;
             }
         }

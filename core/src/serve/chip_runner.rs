@@ -10,6 +10,13 @@ use crate::model::{GenerationFilter, ModelError};
 use crate::wire::control::{ControlCommand, ControlRequest, CopySpan};
 use crate::wire::{ChipStorageTaskArgs, Digest};
 
+/// A callable on the device, and how often it was registered.
+#[derive(Clone, Copy)]
+struct Installed {
+    digest: Digest,
+    count: u32,
+}
+
 /// Drives a [`DeviceRuntime`]: resolves digests to its private callable slots, keeps replayed leases out (C-5), and
 /// turns its errors into reports.
 ///
@@ -17,7 +24,7 @@ use crate::wire::{ChipStorageTaskArgs, Digest};
 pub struct ChipRunner<'d> {
     device: &'d mut dyn DeviceRuntime,
     /// Which callable sits in which slot (C-8). No slot number ever leaves this child.
-    callables: [Option<Digest>; CallableSlot::COUNT],
+    callables: [Option<Installed>; CallableSlot::COUNT],
     filter: GenerationFilter,
     /// The arguments of the run that is being prepared; the device copies them.
     storage: ChipStorageTaskArgs,
@@ -35,35 +42,44 @@ impl<'d> ChipRunner<'d> {
         }
     }
 
-    /// Installs a callable in the smallest free slot; one that is there already is left alone.
+    /// Installs a callable in the smallest free slot; of one that is there already the count goes up, and nothing is
+    /// uploaded.
     ///
     /// # Errors
-    /// [`RunnerError::SlotsExhausted`] for the 65th; else what the device says.
+    /// [`RunnerError::SlotsExhausted`] for the 65th; else what the device says, and nothing is installed then.
     pub fn register(&mut self, digest: Digest, blob: &[u8]) -> Result<(), RunnerError> {
-        if self.slot(&digest).is_some() {
+        if let Some(known) = self.callables.iter_mut().flatten().find(|known| known.digest == digest) {
+            known.count = known.count.saturating_add(1);
             return Ok(());
         }
         let free = self.callables.iter().position(Option::is_none).and_then(CallableSlot::new);
         let slot = free.ok_or(RunnerError::SlotsExhausted { slots: CallableSlot::COUNT })?;
         self.device.register(slot, blob)?;
-        self.callables[slot.index()] = Some(digest);
+        self.callables[slot.index()] = Some(Installed { digest, count: 1 });
         Ok(())
     }
 
-    /// Removes a callable: from the device first, from the table only if that went well. An unknown one is no error.
+    /// Lowers the count of a callable; the last one removes it: from the device first, from the table only if that went well
+    /// . An unknown one is no error.
     ///
     /// # Errors
-    /// What the device says.
+    /// What the device says; the callable stays registered once.
     pub fn unregister(&mut self, digest: &Digest) -> Result<(), ChipError> {
-        if let Some(slot) = self.slot(digest) {
-            self.device.unregister(slot)?;
-            self.callables[slot.index()] = None;
+        let Some(slot) = self.slot(digest) else { return Ok(()) };
+        if let Some(known) = self.callables[slot.index()].as_mut().filter(|known| known.count > 1) {
+            known.count -= 1;
+            return Ok(());
         }
+        self.device.unregister(slot)?;
+        self.callables[slot.index()] = None;
         Ok(())
     }
 
     fn slot(&self, digest: &Digest) -> Option<CallableSlot> {
-        self.callables.iter().position(|known| known.as_ref() == Some(digest)).and_then(CallableSlot::new)
+        self.callables
+            .iter()
+            .position(|known| known.is_some_and(|known| known.digest == *digest))
+            .and_then(CallableSlot::new)
     }
 
     fn try_prepare(&mut self, task: &Task<'_>) -> Result<RunToken, RunnerError> {
@@ -127,8 +143,8 @@ pub enum RunnerError {
 }
 
 impl RunnerError {
-    /// Writes the text into the report; what the task's failure is. A report cannot fail to be written.
-    fn report(&self, report: &mut Report) -> Failure {
+    /// Writes the text into the report; what the task's or the control's failure is. A report cannot fail to be written.
+    pub fn report(&self, report: &mut Report) -> Failure {
         let _ = write!(report, "{self}");
         match self {
             Self::Chip(error) => Failure { code: error.code(), leave: error.is_unproven() },

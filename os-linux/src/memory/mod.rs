@@ -2,6 +2,7 @@
 //! valid in the whole tree below (E-38, P-11).
 
 mod buffers;
+mod staging;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::Error;
 use crate::sys::region::{Region, Sharing};
 use buffers::Spans;
+pub(crate) use staging::{Staging, read_staged};
 
 /// Heap rings of a worker; which one a slab comes from follows the scope depth (E-25).
 pub(crate) const RINGS: usize = 4;
@@ -77,6 +79,11 @@ impl Space {
         if self.buffers.punch(at as usize..(at + bytes) as usize).is_ok() {
             spans.give_back(at);
         }
+    }
+
+    /// The buffer region.
+    pub(crate) fn buffer_range(&self) -> Range<u64> {
+        range(&self.buffers)
     }
 
     fn base(&self) -> u64 {

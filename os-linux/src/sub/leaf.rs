@@ -9,24 +9,44 @@ use laneway_core::wire::Digest;
 use laneway_core::wire::control::ControlRequest;
 
 use super::SubArgs;
-use crate::callable::HostFn;
+use crate::Error;
+use crate::callable::{Body, HostFn, Role};
+use crate::late::{Images, Payload};
 use crate::sys::panics;
+use crate::table::Table;
+use crate::worker::{fail, fetch};
 
 /// Calls host functions by digest.
 pub(crate) struct SubLeaf {
-    functions: HashMap<Digest, HostFn>,
+    functions: Table<HostFn>,
     shared: Vec<Range<u64>>,
+    /// The buffer region of the parent.
+    staging: Range<u64>,
+    images: Images,
 }
 
 impl SubLeaf {
-    pub(crate) fn new(functions: HashMap<Digest, HostFn>, shared: Vec<Range<u64>>) -> Self {
-        Self { functions, shared }
+    pub(crate) fn new(
+        functions: HashMap<Digest, HostFn>,
+        shared: Vec<Range<u64>>,
+        staging: Range<u64>,
+        images: Images,
+    ) -> Self {
+        Self { functions: Table::new(functions), shared, staging, images }
+    }
+
+    fn install(&mut self, digest: Digest, bytes: &[u8]) -> Result<(), Error> {
+        let images = &self.images;
+        self.functions.install(digest, || match Payload::decode(bytes, &digest, images)?.body()? {
+            Body::Function(function) => Ok(function),
+            other => Err(Error::CallableRole { digest, found: other.role(), wanted: Role::Function }),
+        })
     }
 }
 
 impl Leaf for SubLeaf {
     fn knows(&mut self, digest: &Digest) -> bool {
-        self.functions.contains_key(digest)
+        self.functions.get(digest).is_some()
     }
 
     fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
@@ -45,8 +65,19 @@ impl Leaf for SubLeaf {
     }
 
     fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
-        let _ = write!(report, "a SUB child does not serve {:?}", request.command());
-        Err(Failure::MESSAGE)
+        match *request {
+            ControlRequest::PyRegister { staged, bytes, digest } => {
+                let payload = fetch(&self.staging, staged, bytes, report)?;
+                // Loading a library runs code of its own.
+                let installed = panics::catch(|| self.install(digest, &payload).map_err(|error| error.to_string()));
+                installed.unwrap_or_else(Err).map(|()| 0).map_err(|text| fail(report, &text))
+            }
+            ControlRequest::PyUnregister { digest } => {
+                self.functions.remove(&digest);
+                Ok(0)
+            }
+            _ => Err(fail(report, &format_args!("a SUB child does not serve {:?}", request.command()))),
+        }
     }
 
     fn shutdown(&mut self) {}

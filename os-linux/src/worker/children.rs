@@ -14,9 +14,12 @@ use laneway_core::wire::Protocol;
 use super::Worker;
 use super::nested::{self, NestedLeaf};
 use super::outer::{Above, Outer};
+use super::staged::StagedRunner;
 use crate::Error;
 use crate::callable::{BoxError, Role};
 use crate::child_entry::EXIT_PANIC;
+use crate::install::Scope;
+use crate::late::Images;
 use crate::link::Link;
 use crate::mortal::Mortal;
 use crate::progress::ParentRing;
@@ -155,6 +158,10 @@ pub(super) struct Given<'a> {
     pub(super) window: SpinWindow,
     /// When the start of the whole tree must be over.
     pub(super) deadline: Instant,
+    /// The buffer region, where bytes of callables are staged.
+    pub(super) staging: Range<u64>,
+    /// Code that parent and children have at one place.
+    pub(super) images: Images,
 }
 
 impl Plan {
@@ -181,6 +188,12 @@ impl Plan {
             Self::Nested { .. } => Role::Orchestration,
             Self::Sub { .. } => Role::Function,
         }
+    }
+
+    /// What is registered in it. Asked before the worker that a nested one is made of has left.
+    pub(super) fn scope(&self) -> Scope {
+        let chips_below = matches!(self, Self::Nested { worker, .. } if worker.has_chips_below());
+        Scope { role: self.role(), chips_below }
     }
 
     /// `chip 0`, `sub 3`: the kind and index that its own message about its start names (P-3).
@@ -240,7 +253,12 @@ impl Plan {
         let bed = Bed::new(&link.wake, lifeline, given.parent.map(AsFd::as_fd)).map_err(|error| error.to_string())?;
         match self {
             Self::Sub { .. } => {
-                let leaf = SubLeaf::new(given.registry.functions(), given.shared.clone());
+                let leaf = SubLeaf::new(
+                    given.registry.functions().map_err(|error| error.to_string())?,
+                    given.shared.clone(),
+                    given.staging.clone(),
+                    given.images.clone(),
+                );
                 let mut child = Child::new(words, Blocking::new(leaf), spec(0));
                 publish_ready(&words, 0);
                 *ready = true;
@@ -254,7 +272,9 @@ impl Plan {
                     outer: Outer::new(words, link.wake.clone()),
                 };
                 let live = worker.start_below(above, given.registry.chip_blobs()).map_err(|error| error.to_string())?;
-                let leaf = NestedLeaf::new(worker.clone(), live, given.registry.orchestrations());
+                let orchestrations = given.registry.orchestrations().map_err(|error| error.to_string())?;
+                let (staging, images) = (given.staging.clone(), given.images.clone());
+                let leaf = NestedLeaf::new(worker.clone(), live, orchestrations, staging, images);
                 let mut child = Child::new(words, Blocking::new(leaf), spec(0));
                 publish_ready(&words, 0);
                 *ready = true;
@@ -277,6 +297,7 @@ impl Plan {
                 for (digest, blob) in given.registry.chip_blobs() {
                     runner.register(digest, &blob).map_err(|error| format!("{digest}: {error}"))?;
                 }
+                let runner = StagedRunner::new(runner, given.staging.clone());
                 let mut child = Child::new(words, runner, spec(depth));
                 publish_ready(&words, depth);
                 *ready = true;

@@ -16,6 +16,7 @@ use super::outer::{Above, Outer};
 use crate::child_entry::{self, ChildSpec};
 use crate::config::Config;
 use crate::error::{CallableError, Error, StartCause};
+use crate::late::Images;
 use crate::link::Link;
 use crate::live::{Live, Parts, Wakes};
 use crate::memory::Space;
@@ -86,6 +87,8 @@ fn start_plans(
         parent: parent.as_ref(),
         window: config.spin_window(),
         deadline,
+        staging: space.buffer_range(),
+        images: Images::mapped(),
     };
     let mut nursery = Nursery::new(config.level, plans.len());
     for plan in plans {
@@ -95,7 +98,8 @@ fn start_plans(
         nursery.add(fork(config, plan, group, &bell, &given)?);
     }
     let depths = nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
-    assemble(config, plans, nursery, &depths, registry, space, bell, outer)
+    let images = given.images;
+    assemble(config, plans, nursery, &depths, registry, space, bell, outer, images)
 }
 
 /// Forks one child.
@@ -141,6 +145,7 @@ fn assemble(
     space: Arc<Space>,
     bell: BellWord,
     outer: Option<Outer>,
+    images: Images,
 ) -> Result<(Arc<Live>, Background), Error> {
     let mut admission_depth = 2;
     let (mut workers, mut endpoints) = (Vec::new(), Vec::new());
@@ -199,6 +204,8 @@ fn assemble(
         supervisor: Supervisor { children: nursery.graduate() },
         space,
         next_level: plans.iter().filter(|plan| matches!(plan.label(), Label::Worker(_))).map(Plan::role).collect(),
+        scopes: plans.iter().map(Plan::scope).collect(),
+        images,
         outer,
         config: config.clone(),
     };

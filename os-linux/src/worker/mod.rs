@@ -9,6 +9,7 @@ mod init;
 mod nested;
 mod outer;
 mod register;
+mod staged;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,7 @@ use children::Children;
 pub use children::Chip;
 use outer::Above;
 pub(crate) use outer::Outer;
+pub(crate) use staged::{fail, fetch};
 
 /// The parent of one level: it owns its children and runs graphs of tasks on them.
 ///

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,14 @@ use laneway_core::wire::control::ControlRequest;
 
 use super::close::{By, Runs};
 use super::outer::Above;
+use super::staged::{fail, fetch};
 use super::{State, Worker};
 use crate::Error;
-use crate::callable::OrchestrationFn;
+use crate::callable::{Body, OrchestrationFn, Role};
+use crate::late::{Images, Payload};
 use crate::live::Live;
 use crate::sys::clock;
+use crate::table::Table;
 
 /// What a nested worker's start leaves of the time that the tree has, so that its own error still arrives.
 const HEADROOM: Duration = Duration::from_millis(100);
@@ -88,14 +92,31 @@ pub(super) fn earlier(deadline: Instant) -> Instant {
 pub(super) struct NestedLeaf {
     worker: Worker,
     live: Arc<Live>,
-    orchestrations: HashMap<Digest, OrchestrationFn>,
+    orchestrations: Table<OrchestrationFn>,
+    /// The buffer region of the worker above.
+    staging: Range<u64>,
+    images: Images,
     /// What the end of the inner worker came to.
     closed: Result<(), Error>,
 }
 
 impl NestedLeaf {
-    pub(super) fn new(worker: Worker, live: Arc<Live>, orchestrations: HashMap<Digest, OrchestrationFn>) -> Self {
-        Self { worker, live, orchestrations, closed: Ok(()) }
+    pub(super) fn new(
+        worker: Worker,
+        live: Arc<Live>,
+        orchestrations: HashMap<Digest, OrchestrationFn>,
+        staging: Range<u64>,
+        images: Images,
+    ) -> Self {
+        Self { worker, live, orchestrations: Table::new(orchestrations), staging, images, closed: Ok(()) }
+    }
+
+    fn install(&mut self, digest: Digest, bytes: &[u8]) -> Result<(), Error> {
+        let images = &self.images;
+        self.orchestrations.install(digest, || match Payload::decode(bytes, &digest, images)?.body()? {
+            Body::Orchestration(function) => Ok(function),
+            other => Err(Error::CallableRole { digest, found: other.role(), wanted: Role::Orchestration }),
+        })
     }
 
     /// Whether everything below left in order; asked after the last step.
@@ -106,7 +127,7 @@ impl NestedLeaf {
 
 impl Leaf for NestedLeaf {
     fn knows(&mut self, digest: &Digest) -> bool {
-        self.orchestrations.contains_key(digest)
+        self.orchestrations.get(digest).is_some()
     }
 
     fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
@@ -130,8 +151,24 @@ impl Leaf for NestedLeaf {
     }
 
     fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
-        let _ = write!(report, "a nested worker does not serve {:?}", request.command());
-        Err(Failure::MESSAGE)
+        let level = self.live.config.level;
+        let done = match *request {
+            ControlRequest::Register { staged, bytes, digest } => {
+                let blob = fetch(&self.staging, staged, bytes, report)?;
+                self.live.register_from_above(digest, &blob)
+            }
+            ControlRequest::Unregister { digest } => self.live.unregister_from_above(&digest),
+            ControlRequest::PyRegister { staged, bytes, digest } => {
+                let payload = fetch(&self.staging, staged, bytes, report)?;
+                self.install(digest, &payload)
+            }
+            ControlRequest::PyUnregister { digest } => {
+                self.orchestrations.remove(&digest);
+                Ok(())
+            }
+            _ => return Err(fail(report, &format_args!("a nested worker does not serve {:?}", request.command()))),
+        };
+        done.map(|()| 0).map_err(|error| fail(report, &format_args!("level {level}: {error}")))
     }
 
     fn shutdown(&mut self) {

@@ -1,15 +1,17 @@
 //! Registering callables.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use laneway_core::chip::{Platform, RuntimeKind};
 use laneway_core::wire::{CallConfig, TaskArgsView};
 
 use super::{State, Worker};
-use crate::Error;
 use crate::callable::{Body, BoxError, CallableHandle, Identity};
+use crate::error::{CallableError, Error};
+use crate::late::{Late, LateFn, LateOrchestration, Target};
 use crate::orchestrator::Orchestrator;
-use crate::registry::Registry;
+use crate::registry::{Left, Registry, chip_digest};
 use crate::sub::SubArgs;
 
 /// What a host function looks like as a pointer.
@@ -53,17 +55,113 @@ impl Worker {
         self.before_the_forks(name, |registry| registry.inherit(name, identity, plain, body))
     }
 
-    /// Registers a chip callable: the bytes of a `ChipCallable` blob, built for `platform` and `runtime`.
+    /// Registers a chip callable, at any time: the bytes of a `ChipCallable` blob, built for `platform` and `runtime`. After
+    /// init it returns when every chip of this worker and below it has it, or has failed.
     ///
     /// # Errors
-    /// A sentence about what is wrong with the blob; [`Error::RegisteredTooLate`] after init.
+    /// A sentence about what is wrong with the blob;
+    /// [`RegisterPartialFailure`](crate::CallableError::RegisterPartialFailure) if a child could not install it: no child has
+    /// it then.
     pub fn register_chip(
         &self,
         platform: Platform,
         runtime: RuntimeKind,
         blob: &[u8],
     ) -> Result<CallableHandle, Error> {
-        self.before_the_forks("a chip callable", |registry| registry.chip(platform, runtime, blob))
+        match self.before_the_forks("a chip callable", |registry| registry.chip(platform, runtime, blob)) {
+            Err(Error::RegisteredTooLate { .. }) => {}
+            registered => return registered,
+        }
+        let live = self.live("register_chip")?;
+        live.register_chip(chip_digest(platform, runtime, blob)?, blob)
+    }
+
+    /// Registers a host function with the data that it is to be called with, at any time. Unlike a closure it reaches children
+    /// that exist already: they are this very program, so the function is there, and the bytes are sent.
+    ///
+    /// # Errors
+    /// [`NotInImage`](crate::CallableError::NotInImage) after init for a function of a library that was loaded since;
+    /// [`CallableNameTaken`](crate::CallableError::CallableNameTaken);
+    /// [`RegisterPartialFailure`](crate::CallableError::RegisterPartialFailure).
+    pub fn register_fn(
+        &self,
+        name: &str,
+        version: u32,
+        function: LateFn,
+        captured: &[u8],
+    ) -> Result<CallableHandle, Error> {
+        self.register_late(name, version, Target::Function(function), captured)
+    }
+
+    /// As [`Worker::register_fn`], for an orchestration on nested workers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn register_orchestration_fn(
+        &self,
+        name: &str,
+        version: u32,
+        function: LateOrchestration,
+        captured: &[u8],
+    ) -> Result<CallableHandle, Error> {
+        self.register_late(name, version, Target::Orchestration(function), captured)
+    }
+
+    /// Registers a function of a shared library for SUB children, at any time. Each child loads the library by itself; this
+    /// process does not.
+    ///
+    /// # Safety
+    /// The symbol is a function `int f(const struct NativeCall *)` that keeps to what [`NativeCall`](crate::NativeCall) says, and
+    /// it is sound to load the library.
+    ///
+    /// # Errors
+    /// As [`Worker::register_fn`]; a library or a symbol that is not there fails init, or the registration.
+    #[allow(unsafe_code)]
+    pub unsafe fn register_symbol(
+        &self,
+        name: &str,
+        version: u32,
+        library: &Path,
+        symbol: &str,
+        captured: &[u8],
+    ) -> Result<CallableHandle, Error> {
+        let path = library.to_str().ok_or_else(|| CallableError::Library {
+            path: library.display().to_string(),
+            symbol: symbol.to_owned(),
+            reason: "the path is not UTF-8".to_owned(),
+        })?;
+        let target = Target::Symbol { path: path.to_owned(), symbol: symbol.to_owned() };
+        self.register_late(name, version, target, captured)
+    }
+
+    fn register_late(
+        &self,
+        name: &str,
+        version: u32,
+        target: Target,
+        captured: &[u8],
+    ) -> Result<CallableHandle, Error> {
+        let late = Late { name: name.to_owned(), version, target, captured: captured.to_vec() };
+        match self.before_the_forks(name, |registry| registry.inherit_late(late.clone())) {
+            Err(Error::RegisteredTooLate { .. }) => self.live("register")?.register_late(&late),
+            registered => registered,
+        }
+    }
+
+    /// Ends a registration, at any time: submits with this handle are refused from now on. The last handle of a callable takes
+    /// it out of the children, after every task that calls it has ended; this waits for that.
+    ///
+    /// # Errors
+    /// [`CallableHandleMutated`](crate::CallableError::CallableHandleMutated) for a handle that is not this worker's or was
+    /// unregistered; [`RegisterCleanupUncertain`](crate::CallableError::RegisterCleanupUncertain) if a child could not forget it.
+    pub fn unregister(&self, handle: &CallableHandle) -> Result<(), Error> {
+        if let State::New { registry, .. } | State::Attached { registry, .. } = &mut *self.state() {
+            if registry.leave(handle)? == Left::Last {
+                registry.forget(handle.digest());
+            }
+            return Ok(());
+        }
+        self.live("unregister")?.unregister(handle)
     }
 
     fn before_the_forks(
