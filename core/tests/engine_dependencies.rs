@@ -289,7 +289,7 @@ fn the_members_of_a_group_do_not_wait_for_each_other() {
     assert_eq!(world.engine.usage().edges, 1);
 }
 
-/// E-18: a producer that has ended is held and not waited for; one that is consumed gives nothing.
+/// E-18, E-23: a producer that has ended is held and not waited for, and goes once, with the last that holds it; one that is consumed gives nothing.
 #[test]
 fn an_ended_producer_is_held_and_not_waited_for() {
     let (mut world, run) = open();

@@ -230,7 +230,8 @@ fn a_sub_group_does_not_starve_behind_singles() {
     assert_eq!(too_large, Err(EngineError::SubGroupTooLarge { members: 3, pool: 2 }));
 }
 
-/// E-33: of the prepared run one single is staged, the first that is not diagnostic, on a worker that can.
+/// E-33, E-34: of the prepared run one single is staged, the first that is not diagnostic, on a worker that can; on
+/// promotion it is activated before anything else is handed out.
 #[test]
 fn the_first_eligible_single_of_the_prepared_run_is_staged() {
     let mut world = World::new(2, 1);

@@ -105,6 +105,9 @@ pub struct Engine {
     work: bool,
     stopping: bool,
     strict_war: bool,
+    /// How often a step looked at a worker.
+    #[cfg(test)]
+    looked_at: u64,
 }
 
 impl Engine {
@@ -146,6 +149,8 @@ impl Engine {
             work: false,
             stopping: false,
             strict_war: config.strict_war,
+            #[cfg(test)]
+            looked_at: 0,
         })
     }
 
@@ -165,6 +170,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    mod cost;
     mod map;
     mod worlds;
 }

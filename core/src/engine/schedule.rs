@@ -188,6 +188,10 @@ impl Engine {
         let live = self.live[run.index()].as_mut()?;
         loop {
             let worker = live.ready.pop(&mut self.workers.workers, run)?;
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
+            }
             let entry = &mut self.workers.workers[worker.index()];
             if entry.reserved || !entry.is_idle() {
                 continue;

@@ -26,6 +26,10 @@ impl Engine {
         }
         let mut candidate = live.ready.first();
         while let Some(worker) = candidate {
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
+            }
             candidate = ReadyList::after(&self.workers.workers, run, worker);
             let entry = &mut self.workers[worker];
             if !entry.staging || entry.staged.is_some() || !matches!(entry.life, Life::Alive) {

@@ -1,0 +1,214 @@
+//! The trees themselves: AVL, linked by index, with summaries of each subtree.
+
+use super::{MIXED, Map, Node, Roots};
+use crate::engine::slot::NIL;
+
+impl Map {
+    /// Puts an entry into its tree.
+    pub(in crate::engine) fn link(&mut self, roots: &mut Roots, index: u32) {
+        let root = roots.of(self.nodes[index as usize].access);
+        let start = self.nodes[index as usize].window.range.start;
+        let mut parent = NIL;
+        let mut at = *root;
+        while at != NIL {
+            parent = at;
+            let node = &self.nodes[at as usize];
+            at = if start < node.window.range.start { node.left } else { node.right };
+        }
+        let node = &mut self.nodes[index as usize];
+        node.left = NIL;
+        node.right = NIL;
+        node.parent = parent;
+        node.linked = true;
+        self.summarise(index);
+        match parent {
+            NIL => *root = index,
+            above => {
+                let node = &mut self.nodes[above as usize];
+                if start < node.window.range.start {
+                    node.left = index
+                } else {
+                    node.right = index
+                }
+                self.rebalance(root, above);
+            }
+        }
+    }
+
+    /// Takes an entry out of its tree, if it is in one.
+    pub(in crate::engine) fn unlink(&mut self, roots: &mut Roots, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        if !core::mem::take(&mut node.linked) {
+            return;
+        }
+        let root = roots.of(node.access);
+        let (left, right, parent) = (node.left, node.right, node.parent);
+        if left == NIL || right == NIL {
+            let child = if left == NIL { right } else { left };
+            self.replace_child(root, parent, index, child);
+            self.rebalance(root, parent);
+        } else {
+            let mut heir = right;
+            while self.nodes[heir as usize].left != NIL {
+                heir = self.nodes[heir as usize].left;
+            }
+            let above = self.nodes[heir as usize].parent;
+            let changed = if above == index {
+                heir
+            } else {
+                let orphan = self.nodes[heir as usize].right;
+                self.replace_child(root, above, heir, orphan);
+                self.nodes[heir as usize].right = right;
+                self.nodes[right as usize].parent = heir;
+                above
+            };
+            self.nodes[heir as usize].left = left;
+            self.nodes[left as usize].parent = heir;
+            self.replace_child(root, parent, index, heir);
+            // The heir stands for the subtree that `index` stood for, until it is looked at again.
+            let Node { reach, pitch, low, high, height, .. } = self.nodes[index as usize];
+            let node = &mut self.nodes[heir as usize];
+            (node.height, node.reach, node.pitch, node.low, node.high) = (height, reach, pitch, low, high);
+            self.rebalance(root, changed);
+            self.rebalance(root, heir);
+        }
+    }
+
+    /// `parent` (or the root) points to `new` where it pointed to `old`.
+    pub(super) fn replace_child(&mut self, root: &mut u32, parent: u32, old: u32, new: u32) {
+        match self.nodes.get_mut(parent as usize) {
+            None => *root = new,
+            Some(parent) if parent.left == old => parent.left = new,
+            Some(parent) => parent.right = new,
+        }
+        if let Some(node) = self.nodes.get_mut(new as usize) {
+            node.parent = parent;
+        }
+    }
+
+    fn height(&self, index: u32) -> i32 {
+        self.nodes.get(index as usize).map_or(0, |node| i32::from(node.height))
+    }
+
+    /// Recomputes what a node says about its subtree; `true` if that changed.
+    fn summarise(&mut self, index: u32) -> bool {
+        let after = self.summary(index);
+        let node = &mut self.nodes[index as usize];
+        let before = (node.height, node.reach, node.pitch, node.low, node.high);
+        (node.height, node.reach, node.pitch, node.low, node.high) = after;
+        before != after
+    }
+
+    /// Height, reach, shared row length and the part of a row that is touched, of the subtree of a node.
+    fn summary(&self, index: u32) -> (u8, u64, u64, u64, u64) {
+        let node = &self.nodes[index as usize];
+        let window = &node.window;
+        let mut height = 0;
+        let mut reach = window.range.end;
+        let (mut pitch, mut low, mut high) = (window.pitch, window.low, window.low + window.width);
+        if high > pitch {
+            // The window runs over the end of the row: it touches both ends.
+            (low, high) = (0, pitch);
+        }
+        for child in [node.left, node.right] {
+            if let Some(child) = self.nodes.get(child as usize) {
+                height = height.max(child.height);
+                reach = reach.max(child.reach);
+                if child.pitch != pitch {
+                    pitch = MIXED;
+                }
+                low = low.min(child.low);
+                high = high.max(child.high);
+            }
+        }
+        (height + 1, reach, pitch, low, high)
+    }
+
+    /// Restores balance and summaries from `at` up to the root.
+    fn rebalance(&mut self, root: &mut u32, mut at: u32) {
+        while at != NIL {
+            let Node { left, right, parent, .. } = self.nodes[at as usize];
+            let lean = self.height(left) - self.height(right);
+            let changed = if lean > 1 {
+                let Node { left: outer, right: inner, .. } = self.nodes[left as usize];
+                if self.height(outer) < self.height(inner) {
+                    self.rotate_left(root, left);
+                }
+                self.rotate_right(root, at);
+                true
+            } else if lean < -1 {
+                let Node { left: inner, right: outer, .. } = self.nodes[right as usize];
+                if self.height(outer) < self.height(inner) {
+                    self.rotate_right(root, right);
+                }
+                self.rotate_left(root, at);
+                true
+            } else {
+                self.summarise(at)
+            };
+            if !changed {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    fn rotate_left(&mut self, root: &mut u32, at: u32) {
+        let Node { right: up, parent, .. } = self.nodes[at as usize];
+        let inner = self.nodes[up as usize].left;
+        self.replace_child(root, parent, at, up);
+        self.nodes[at as usize].right = inner;
+        if let Some(inner) = self.nodes.get_mut(inner as usize) {
+            inner.parent = at;
+        }
+        self.nodes[up as usize].left = at;
+        self.nodes[at as usize].parent = up;
+        self.summarise(at);
+        self.summarise(up);
+    }
+
+    fn rotate_right(&mut self, root: &mut u32, at: u32) {
+        let Node { left: up, parent, .. } = self.nodes[at as usize];
+        let inner = self.nodes[up as usize].right;
+        self.replace_child(root, parent, at, up);
+        self.nodes[at as usize].left = inner;
+        if let Some(inner) = self.nodes.get_mut(inner as usize) {
+            inner.parent = at;
+        }
+        self.nodes[up as usize].right = at;
+        self.nodes[at as usize].parent = up;
+        self.summarise(at);
+        self.summarise(up);
+    }
+
+    /// Panics unless both trees are balanced, ordered and summarised truly.
+    #[cfg(test)]
+    pub(in crate::engine) fn check(&self, roots: &Roots) {
+        for root in [roots.writers, roots.readers] {
+            if root != NIL {
+                assert_eq!(self.nodes[root as usize].parent, NIL);
+                self.check_below(root);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn check_below(&self, index: u32) -> u8 {
+        let node = &self.nodes[index as usize];
+        assert!(node.linked);
+        let [left, right] = [node.left, node.right].map(|child| {
+            if child == NIL {
+                return 0;
+            }
+            assert_eq!(self.nodes[child as usize].parent, index);
+            self.check_below(child)
+        });
+        assert!(left.abs_diff(right) <= 1, "out of balance");
+        let start = |child: u32| self.nodes.get(child as usize).map(|node| node.window.range.start);
+        assert!(start(node.left).is_none_or(|start| start <= node.window.range.start));
+        assert!(start(node.right).is_none_or(|start| start >= node.window.range.start));
+        let stored = (node.height, node.reach, node.pitch, node.low, node.high);
+        assert_eq!(stored, self.summary(index), "a summary is stale");
+        left.max(right) + 1
+    }
+}
