@@ -233,6 +233,10 @@ impl<W: Words> Driver<W> {
                 prepare_only,
             };
             if let Err(error) = lane.submit(words, &job, now) {
+                if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
+                    // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
+                    lane.set_poison(Poison::Driver, now);
+                }
                 self.refuse(endpoint, ticket, error);
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use laneway_core::driver::{ControlFault, DriverError};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::Poison;
+use laneway_core::model::TaskArgs;
 use laneway_core::wire::control::ControlRequest;
 
 use crate::world::*;
@@ -208,6 +209,28 @@ fn a_child_that_ignores_poison_is_named_for_killing_after_its_grace() {
     world.kill(0);
     world.settle();
     assert!(world.outcome(run).contains("the progress driver failed"), "{}", world.outcome(run));
+}
+
+/// E-43, C-15: a task past its deadline loses its child, which is named for killing; the run's error names the task.
+#[test]
+fn a_task_past_its_deadline_loses_its_child() {
+    let mut world = World::new(&[Kind::Concurrent]);
+    let run = world.driver.engine_mut().begin_run().unwrap();
+    let limit = Some(Duration::from_millis(5));
+    world.submit_with(run, 0, HANGS, &TaskArgs::new(), limit).unwrap();
+    world.driver.engine_mut().close_submission(run).unwrap();
+    world.rounds(4);
+    let deadline = world.drive().deadline.unwrap();
+    assert_eq!(deadline, world.now.saturating_add(Duration::from_millis(5)));
+    world.now = deadline;
+    let grace = world.drive().deadline.unwrap();
+    world.now = grace;
+    world.drive();
+    assert_eq!(world.driver.take_kills().count(), 1);
+    world.kill(0);
+    world.settle();
+    let message = world.outcome(run);
+    assert!(message.contains("dispatch 1 of run 1") && message.contains("deadline"), "{message}");
 }
 
 /// L-35: a stuck child fails its run, and its frames never come back.

@@ -45,7 +45,13 @@ impl Asked {
             (0..=4, Some(run)) => {
                 let behaviour = [QUICK, QUICK, SLOW, 1, FAILS, UNKNOWN][dice.roll(6)];
                 // Refused where the target is dead or the run was cancelled; then there is nothing to wait for.
-                let _ = world.submit(run, dice.roll(children), behaviour);
+                let _ = match dice.roll(8) {
+                    0 => world.submit_group(run, dice.one_in(2), behaviour),
+                    1..=4 => {
+                        world.submit_update(run, dice.roll(children), behaviour, dice.roll(BUFFERS as usize) as u64)
+                    }
+                    _ => world.submit(run, dice.roll(children), behaviour),
+                };
             }
             (5, Some(run)) => {
                 world.driver.engine_mut().close_submission(run).unwrap();
@@ -116,6 +122,11 @@ fn check(world: &mut World, asked: &Asked) {
         assert!(world.driver.control_result(*ticket).is_some(), "{ticket:?} never ended");
     }
     assert!(world.driver.is_drained() && !world.driver.is_busy());
+    for run in &asked.runs {
+        world.driver.engine_mut().release(*run).unwrap();
+    }
+    let usage = world.driver.engine().usage();
+    assert!(usage.is_idle(), "something of the engine's was not given back: {usage:?}");
     for (index, member) in world.members.iter().enumerate() {
         let poison = world.driver.lane(EndpointIndex(index as u16)).unwrap().poison();
         let expected = match poison {

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
+use std::time::Duration;
 
 use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, Label, Step};
-use laneway_core::engine::{Config, Engine, Submission, Target, WorkerClass, WorkerSpec};
+use laneway_core::engine::{Config, Engine, Range, RangeKind, Submission, Target, WorkerClass, WorkerSpec};
 use laneway_core::ids::{EndpointIndex, RunId, SubId, WorkerId};
 use laneway_core::lane::{Start, poll_start, prepare_region};
 use laneway_core::mailbox::{ArrayWords, LongText, Words, extension};
@@ -17,7 +18,11 @@ use laneway_core::serve::{
 use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::frame::REGION_BYTES;
-use laneway_core::wire::{Digest, Protocol};
+use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype, Protocol, TaskArgsView};
+
+/// Buffers of a level: they exist by address only.
+pub(crate) const BUFFERS: u64 = 3;
+const BASE: u64 = 1 << 40;
 
 /// A callable that every child knows; its first byte says how the task behaves.
 pub(crate) fn digest(behaviour: u8) -> Digest {
@@ -66,18 +71,36 @@ pub(crate) struct Monitor {
     executing: BTreeMap<usize, RunId>,
     /// The latest run that was ever launched.
     latest: Option<RunId>,
+    /// For each buffer: the run that wrote it last, how far it came, and the child that writes it now.
+    buffers: BTreeMap<u64, (RunId, u64, Option<usize>)>,
     pub(crate) launches: u64,
     pub(crate) prepared_beside: u64,
 }
 
 impl Monitor {
     /// E-3, L-14: two runs never execute at once, and a later run never before an earlier one.
-    fn launch(&mut self, child: usize, run: RunId) {
+    fn launch(&mut self, child: usize, run: RunId, args: TaskArgsView<'_>) {
+        for tensor in args.tensors() {
+            // E-14, E-17, E-18: writers of one buffer run one after the other, in the order in which they were submitted.
+            let place = args.scalars()[0];
+            let (last_run, last, writer) = self.buffers.entry(tensor.byte_range().start).or_insert((run, 0, None));
+            assert_eq!(*writer, None, "two tasks write one buffer at once");
+            assert!(*last_run < run || *last < place, "task {place} of run {run} after task {last}");
+            (*last_run, *last, *writer) = (run, place, Some(child));
+        }
         assert!(self.executing.values().all(|other| *other == run), "run {run} launched beside {:?}", self.executing);
         assert!(self.latest.is_none_or(|latest| latest <= run), "run {run} launched after run {:?}", self.latest);
         assert!(self.executing.insert(child, run).is_none(), "child {child} executes two runs");
         self.latest = Some(run);
         self.launches += 1;
+    }
+
+    /// The child has no run any more, by its end or by its own.
+    fn ended(&mut self, child: usize) {
+        self.executing.remove(&child);
+        for (_, _, writer) in self.buffers.values_mut() {
+            writer.take_if(|writer| *writer == child);
+        }
     }
 }
 
@@ -121,7 +144,7 @@ impl Runner for Device {
         }
         self.prepared.retain(|prepared| *prepared != token);
         self.launched = Some((token, if behaviour == HANGS { u32::MAX } else { behaviour.into() }));
-        self.monitor.borrow_mut().launch(self.child, task.identity.run);
+        self.monitor.borrow_mut().launch(self.child, task.identity.run, task.args);
         Ok(if self.kind == Kind::Sub { Launch::Complete } else { Launch::Running })
     }
 
@@ -143,7 +166,7 @@ impl Runner for Device {
         let launched = self.launched.is_some_and(|(launched, _)| launched == token);
         if launched {
             self.launched = None;
-            self.monitor.borrow_mut().executing.remove(&self.child);
+            self.monitor.borrow_mut().ended(self.child);
         } else {
             assert!(self.prepared.contains(&token), "L-15: run {token} finalised twice");
             self.prepared.retain(|prepared| *prepared != token);
@@ -258,6 +281,8 @@ pub(crate) struct World {
     pub(crate) members: Vec<Member>,
     pub(crate) monitor: Rc<RefCell<Monitor>>,
     pub(crate) now: Instant,
+    /// How many updates were submitted.
+    place: u64,
     words: Vec<&'static ArrayWords>,
 }
 
@@ -280,7 +305,7 @@ fn mailbox() -> &'static ArrayWords {
     // What these tests write lies in these pieces of each frame.
     for frame in 0..3 {
         let start = frame * 65_536;
-        for at in (0..1_300).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
+        for at in (0..1_400).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
             words.write(start + at, 0);
         }
         for at in (65_216..65_536).step_by(8) {
@@ -341,9 +366,10 @@ impl World {
             args_bytes: 1 << 16,
             ..Config::default()
         };
-        let engine = Engine::new(&config, 2, &workers).unwrap();
+        let mut engine = Engine::new(&config, 2, &workers).unwrap();
+        engine.add_range(Range { base: BASE, bytes: 4096 * BUFFERS, kind: RangeKind::Shared }).unwrap();
         let driver = Driver::new(engine, endpoints);
-        Self { driver, members, monitor, now: Instant::from_nanos(1), words: words_of }
+        Self { driver, members, monitor, now: Instant::from_nanos(1), place: 0, words: words_of }
     }
 
     /// One round of the driver; parked children that were rung wake.
@@ -402,7 +428,7 @@ impl World {
             }
             Life::Reported => {
                 self.members[index].life = Life::Gone;
-                self.monitor.borrow_mut().executing.remove(&index);
+                self.monitor.borrow_mut().ended(index);
                 self.driver.subtree_gone(endpoint);
             }
             Life::Serving | Life::Gone => {}
@@ -411,13 +437,50 @@ impl World {
 
     /// Submits one task without arguments.
     pub(crate) fn submit(&mut self, run: RunId, target: usize, behaviour: u8) -> Result<(), String> {
-        let args = TaskArgs::new();
+        self.submit_with(run, target, behaviour, &TaskArgs::new(), None)
+    }
+
+    /// Submits a task that updates one of [`BUFFERS`].
+    pub(crate) fn submit_update(
+        &mut self,
+        run: RunId,
+        target: usize,
+        behaviour: u8,
+        buffer: u64,
+    ) -> Result<(), String> {
+        self.place += 1;
+        let mut args = TaskArgs::new();
+        let addr = BASE + 4096 * buffer;
+        args.inout(ChipTensor::contiguous(addr, 4096, Dtype::F32, &[1024], AddressSpace::Host).unwrap());
+        args.scalar(self.place);
+        self.submit_with(run, target, behaviour, &args, None)
+    }
+
+    pub(crate) fn submit_with(
+        &mut self,
+        run: RunId,
+        target: usize,
+        behaviour: u8,
+        args: &TaskArgs,
+        deadline: Option<Duration>,
+    ) -> Result<(), String> {
         let digest = digest(behaviour);
         let target = match self.members[target].kind {
             Kind::Sub => Target::Sub,
             _ => Target::NextLevel(WorkerId::new(target as i32).unwrap()),
         };
-        let submission = Submission { target, digest: &digest, config: None, members: &[&args], deadline: None };
+        let submission = Submission { target, digest: &digest, config: None, members: &[args], deadline };
+        self.driver.engine_mut().submit(run, &submission, &mut |_| {}).map_err(|error| error.to_string())
+    }
+
+    /// Submits a group over all NEXT_LEVEL children, or over all SUB children.
+    pub(crate) fn submit_group(&mut self, run: RunId, subs: bool, behaviour: u8) -> Result<(), String> {
+        let members = self.members.iter().enumerate().filter(|(_, member)| (member.kind == Kind::Sub) == subs);
+        let workers: Vec<_> = members.map(|(index, _)| WorkerId::new(index as i32).unwrap()).collect();
+        let (args, digest) = (TaskArgs::new(), digest(behaviour));
+        let lists = vec![&args; workers.len()];
+        let target = if subs { Target::SubGroup } else { Target::NextLevelGroup(&workers) };
+        let submission = Submission { target, digest: &digest, config: None, members: &lists, deadline: None };
         self.driver.engine_mut().submit(run, &submission, &mut |_| {}).map_err(|error| error.to_string())
     }
 
