@@ -10,8 +10,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use laneway_ascend::{HostRuntime, Installation, LogThreshold};
-use laneway_core::wire::AddressSpace;
-use laneway_linux::{CallableHandle, Chip, Error, RunHandle, TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId};
+use laneway_core::chip::{Call, ChipError};
+use laneway_linux::{
+    AddressSpace, CallableHandle, Chip, ChipTensor, DeviceAddress, Dtype, Error, RunHandle, TaskArgs, Tensor, Worker,
+    WorkerBuilder, WorkerId,
+};
 use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -32,6 +35,8 @@ fn main() -> ExitCode {
         a_child_does_not_poll_its_device_without_pause,
         a_device_that_ends_its_process_is_reported_with_the_signal,
         close_does_not_wait_for_a_device_that_hangs,
+        device_memory_belongs_to_the_worker_it_came_from,
+        device_memory_that_a_task_names_is_in_use,
     ])
 }
 
@@ -301,4 +306,74 @@ fn close_does_not_wait_for_a_device_that_hangs() {
         assert!(run.wait().is_err());
         assert!(harness::children_of(getpid()).is_empty());
     }
+}
+
+/// Four f32 in the memory of a chip.
+fn on_device(base: DeviceAddress) -> ChipTensor {
+    ChipTensor::contiguous(base.0, 64, Dtype::F32, &[16], AddressSpace::Device).unwrap()
+}
+
+/// C-16, T-46: every pointer is judged before anything is sent, and each worker's memory is its own.
+fn device_memory_belongs_to_the_worker_it_came_from() {
+    let bench = Bench::new(vec![simulated(Config::new(HBG)), simulated(Config::new(HBG))], HBG);
+    let (worker, [one, two]) = (&bench.worker, [bench.chips[0], bench.chips[1]]);
+    let before = worker.committed_device_memory(one).unwrap();
+    let (mine, theirs) = (worker.malloc(one, 64).unwrap(), worker.malloc(two, 64).unwrap());
+    assert_eq!(mine, theirs, "equal numbers on two workers are two allocations");
+    let host = bench.vector(1.5);
+    worker.copy_to(one, mine, &host).unwrap();
+    host.fill_with(|_| 0.0).unwrap();
+    worker.copy_from(one, &host, mine).unwrap();
+    assert_eq!(host.to_vec().unwrap(), [1.5; 16]);
+    let inside = DeviceAddress(mine.0 + 16);
+    assert_eq!(worker.free(one, inside), Err(ChipError::NotABase { address: inside, base: mine }.into()));
+    let past = worker.copy_from(one, &host, inside).unwrap_err();
+    assert!(matches!(past, Error::Chip(ChipError::OutOfBounds { .. })), "{past}");
+    worker.free(one, mine).unwrap();
+    let dead = |call| Err(Error::Chip(ChipError::NotDeviceMemory { call, address: mine }));
+    assert_eq!(worker.free(one, mine), dead(Call::Free));
+    assert_eq!(worker.copy_to(one, mine, &host), dead(Call::CopyTo));
+    assert_eq!(worker.committed_device_memory(one), Ok(before));
+    // Live on two, dead on one.
+    let submit = |chip| {
+        let mut args = TaskArgs::new();
+        args.input(on_device(theirs)).output(&host);
+        worker.run(|orch| Ok(orch.submit_next_level(bench.kernel(Kernel::Copy), chip, args).map(drop)?))
+    };
+    assert!(submit(one).unwrap_err().to_string().contains("no live device memory"));
+    submit(two).unwrap();
+    let full = worker.malloc(one, 1 << 60).unwrap_err().to_string();
+    assert!(full.contains("out of device memory"), "{full}");
+    assert_eq!(worker.live_device_memory(two), Ok(vec![(theirs, 64)]));
+    assert!(worker.malloc(WorkerId::new(9).unwrap(), 1).is_err());
+    worker.close().unwrap();
+}
+
+/// C-16: a copy into what an unfinished task names is refused, a free of it waits for the task.
+fn device_memory_that_a_task_names_is_in_use() {
+    let plan = FaultPlan::none().with(Point::Launch, 1, Action::Delay(1_000_000_000));
+    let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
+    let (worker, chip) = (&bench.worker, bench.chips[0]);
+    let before = worker.committed_device_memory(chip).unwrap();
+    let (base, host) = (worker.malloc(chip, 64).unwrap(), bench.vector(4.0));
+    worker.copy_to(chip, base, &host).unwrap();
+    let out = bench.vector(0.0);
+    let run = worker.submit(|orch| {
+        let mut args = TaskArgs::new();
+        args.input(on_device(base)).output(&out);
+        Ok(orch.submit_next_level(bench.kernel(Kernel::Copy), chip, args).map(drop)?)
+    });
+    let run = run.unwrap();
+    run.wait_accepted().unwrap();
+    assert_eq!(worker.copy_to(chip, base, &host), Err(Error::InUse { start: base.0, end: base.0 + 64 }));
+    worker.free(chip, base).unwrap();
+    assert!(worker.free(chip, base).is_err(), "once");
+    assert!(worker.committed_device_memory(chip).unwrap() > before, "a control runs beside the task (L-21)");
+    run.wait().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [4.0; 16]);
+    // The free is sent when the task has ended, and answered when it has been: nothing else is waited for.
+    while !worker.live_device_memory(chip).unwrap().is_empty() {
+        worker.committed_device_memory(chip).unwrap();
+    }
+    worker.close().unwrap();
 }

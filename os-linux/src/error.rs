@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use laneway_core::chip::ChipError;
+use laneway_core::driver::{ControlError, DriverError};
 use laneway_core::engine::{EngineError, FailureKind};
 use laneway_core::ids::{EndpointIndex, RunId};
 use laneway_core::lane::{ExitCause, Label};
@@ -357,6 +358,18 @@ pub enum Error {
     /// A device runtime refused or failed.
     #[error(transparent)]
     Chip(#[from] ChipError),
+    /// A control was not accepted.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// A child did not do what a control asked for.
+    #[error(transparent)]
+    Control(Box<ControlError>),
+}
+
+impl From<ControlError> for Error {
+    fn from(error: ControlError) -> Self {
+        Self::Control(Box::new(error))
+    }
 }
 
 impl From<TensorFault> for Error {

@@ -31,6 +31,7 @@ pub mod sys;
 mod callable;
 mod chip_worker;
 mod config;
+mod device_memory;
 mod element;
 mod error;
 mod install;

@@ -15,6 +15,7 @@ use laneway_core::wire::ByteRange;
 use crate::Error;
 use crate::callable::Role;
 use crate::config::Config;
+use crate::device_memory::DeviceBooks;
 use crate::install::Scope;
 use crate::late::Images;
 use crate::memory::Space;
@@ -58,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
     /// Buffers that were dropped while a task still named them.
     pub(crate) dropped: Vec<Range<u64>>,
+    /// What is live on which chip.
+    pub(crate) devices: DeviceBooks,
     /// The driver's list of words to spin on; kept for its memory.
     pub(crate) watches: Vec<Watch>,
     /// What the driver's wait set reported; taken by whoever sleeps on it.
@@ -139,6 +142,7 @@ impl Live {
             gone: vec![false; parts.words.len()].into(),
             ends: Vec::with_capacity(parts.words.len()),
             dropped: Vec::new(),
+            devices: DeviceBooks::new(parts.next_level.len()),
             watches: Vec::with_capacity(3 * parts.words.len()),
             events: Some(Events::new()),
         };

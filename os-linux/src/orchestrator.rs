@@ -171,6 +171,7 @@ impl<'a> Orchestrator<'a> {
         let submission = Submission { target, digest: callable.digest(), config, members, deadline: None };
         let (mut inner, ()) = self.retry(|inner| {
             self.check(inner, callable, target)?;
+            check_devices(inner, target, members)?;
             let place = &mut |at: Allocated| outputs.extend(placed(members, &at));
             inner.driver.engine_mut().submit(run, &submission, place).map_err(Error::from)
         })?;
@@ -211,6 +212,18 @@ impl<'a> Orchestrator<'a> {
                 return Err(error);
             }
         }
+    }
+}
+
+/// A DEVICE tensor goes to the worker that owns its memory, and to no other (C-16).
+fn check_devices(inner: &mut Inner, target: Target<'_>, members: &[&TaskArgs]) -> Result<(), Error> {
+    match target {
+        Target::NextLevel(id) => members.iter().try_for_each(|args| inner.devices.check(id, args)),
+        Target::NextLevelGroup(ids) => {
+            ids.iter().zip(members).try_for_each(|(id, args)| inner.devices.check(*id, args))
+        }
+        // The engine refuses device memory there.
+        Target::Sub | Target::SubGroup => Ok(()),
     }
 }
 

@@ -139,6 +139,7 @@ impl Live {
         }
         let mut step = inner.driver.step(now, &mut &self.wakes);
         step.progressed |= news;
+        inner.devices.take_answers(&mut inner.driver);
         let kills: Vec<_> = inner.driver.take_kills().collect();
         for endpoint in kills {
             self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
@@ -216,6 +217,7 @@ impl Live {
         if !inner.dropped.is_empty() {
             self.free_dropped(inner);
         }
+        inner.devices.send_due(&mut inner.driver);
         signals.work
     }
 

@@ -218,7 +218,7 @@ impl Worker {
         Ok(run)
     }
 
-    fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
+    pub(crate) fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
         match &*self.state() {
             State::Ready { live, .. } => live.check_lineage().map(|()| live.clone()),
             other => Err(Error::WrongState { call, state: other.name() }),

@@ -1,0 +1,106 @@
+//! What is live on which chip, and the frees that wait for tasks.
+
+use laneway_core::chip::{Call, DeviceAddress, DeviceLedger};
+use laneway_core::driver::{ControlTicket, Driver};
+use laneway_core::engine::{EngineError, Memory};
+use laneway_core::ids::{EndpointIndex, WorkerId};
+use laneway_core::mailbox::Words;
+use laneway_core::model::TaskArgs;
+use laneway_core::wire::control::ControlRequest;
+use laneway_core::wire::{AddressSpace, ByteRange};
+
+use crate::Error;
+use crate::sys::clock;
+
+/// The ledgers of all NEXT_LEVEL workers.
+pub(crate) struct DeviceBooks {
+    /// By worker id, which is also the endpoint's index: NEXT_LEVEL workers come first.
+    ledgers: Box<[DeviceLedger]>,
+    /// Whether a free waits for tasks that name its allocation.
+    deferred: bool,
+    /// Deferred frees that were sent.
+    sent: Vec<(WorkerId, DeviceAddress, ControlTicket)>,
+}
+
+impl DeviceBooks {
+    /// For this many NEXT_LEVEL workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { ledgers: (0..workers).map(|_| DeviceLedger::new()).collect(), deferred: false, sent: Vec::new() }
+    }
+
+    /// What is live on a worker.
+    pub(crate) fn ledger(&mut self, worker: WorkerId) -> Result<&mut DeviceLedger, Error> {
+        self.ledgers.get_mut(worker.get() as usize).ok_or_else(|| EngineError::UnknownWorker { worker }.into())
+    }
+
+    /// Where controls for a worker go.
+    pub(crate) fn endpoint(&self, worker: WorkerId) -> Result<EndpointIndex, Error> {
+        let index = worker.get() as usize;
+        let known = index < self.ledgers.len();
+        known.then_some(EndpointIndex(index as u16)).ok_or_else(|| EngineError::UnknownWorker { worker }.into())
+    }
+
+    /// Refuses a DEVICE tensor that does not lie in live memory of the worker that it is submitted to.
+    pub(crate) fn check(&mut self, worker: WorkerId, args: &TaskArgs) -> Result<(), Error> {
+        for tensor in args.tensors().iter().filter(|tensor| tensor.address_space() == AddressSpace::Device) {
+            let range = tensor.byte_range();
+            self.ledger(worker)?.check(Call::Prepare, DeviceAddress(range.start), range.len())?;
+        }
+        Ok(())
+    }
+
+    /// A free waits from now on.
+    pub(crate) fn defer(&mut self) {
+        self.deferred = true;
+    }
+
+    /// A free was answered.
+    pub(crate) fn settle_free(&mut self, worker: WorkerId, base: DeviceAddress, freed: bool) {
+        if let Ok(ledger) = self.ledger(worker) {
+            if freed { ledger.freed(base) } else { ledger.free_failed(base) }
+        }
+    }
+
+    /// Takes the answers to deferred frees that were sent.
+    pub(crate) fn take_answers<W: Words>(&mut self, driver: &mut Driver<W>) {
+        if self.sent.is_empty() {
+            return;
+        }
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.retain(|&(worker, base, ticket)| match driver.control_result(ticket) {
+            None => true,
+            Some(answer) => {
+                self.settle_free(worker, base, answer.is_ok());
+                false
+            }
+        });
+        self.sent = sent;
+    }
+
+    /// Sends the deferred frees that no task stands in the way of any more. Call it when one has ended.
+    pub(crate) fn send_due<W: Words>(&mut self, driver: &mut Driver<W>) {
+        if !std::mem::take(&mut self.deferred) {
+            return;
+        }
+        let Self { ledgers, deferred, sent } = self;
+        for (index, ledger) in ledgers.iter().enumerate() {
+            let Some(worker) = WorkerId::new(index as i32) else { continue };
+            for (base, bytes) in ledger.freeing() {
+                if sent.iter().any(|(other, address, _)| (*other, *address) == (worker, base)) {
+                    continue;
+                }
+                let range = ByteRange { start: base.0, end: base.0.saturating_add(bytes) };
+                let request = ControlRequest::Free { address: base.0 };
+                if driver.engine().unfinished_names(Memory::Device(worker), range) {
+                    *deferred = true;
+                    continue;
+                }
+                match driver.control(EndpointIndex(index as u16), &request, None, clock::now()) {
+                    Ok(ticket) => sent.push((worker, base, ticket)),
+                    // More controls on their way than there is room for.
+                    Err(_) => *deferred = true,
+                }
+            }
+        }
+    }
+}
