@@ -8,7 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use laneway_core::ids::{Generation, PipelineSlot, RunId, WorkerId};
@@ -601,13 +601,32 @@ fn take_events(words: &Probe<'_>, lane: &mut Lane<u8, u8>, history: &mut History
     }
 }
 
+/// Two independent multiply-and-rotate folds: 128 bits, so that among ten million states no two are taken for one.
+struct Fold(u64, u64);
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+        self.1 = (self.1.rotate_left(29) ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.1
+    }
+}
+
 fn fingerprint(node: &Node) -> u128 {
-    let mut low = DefaultHasher::new();
-    node.hash(&mut low);
-    let mut high = DefaultHasher::new();
-    0x5eed_u64.hash(&mut high);
-    node.hash(&mut high);
-    u128::from(low.finish()) | u128::from(high.finish()) << 64
+    let mut fold = Fold(1, 2);
+    node.hash(&mut fold);
+    u128::from(fold.0) | u128::from(fold.1) << 64
 }
 
 /// Visits every reachable state; from each of them a final one must be reachable, or something can be lost for good.

@@ -211,6 +211,28 @@ fn a_child_that_ignores_poison_is_named_for_killing_after_its_grace() {
     assert!(world.outcome(run).contains("the progress driver failed"), "{}", world.outcome(run));
 }
 
+/// L-19: every member owes one acceptance; a run is accepted when the last of them was.
+#[test]
+fn each_member_of_a_group_owes_one_acceptance() {
+    let mut world = World::new(&[Kind::Concurrent, Kind::Exclusive]);
+    let run = world.driver.engine_mut().begin_run().unwrap();
+    world.submit_group(run, false, 100).unwrap();
+    world.driver.engine_mut().close_submission(run).unwrap();
+    world.drive();
+    for _ in 0..4 {
+        world.step(0);
+        world.drive();
+    }
+    assert!(!world.driver.engine().is_accepted(run), "one of two was launched");
+    for _ in 0..4 {
+        world.step(1);
+        world.drive();
+    }
+    assert!(world.driver.engine().is_accepted(run) && !world.driver.engine().is_terminal(run));
+    world.settle();
+    assert_eq!(world.outcome(run), "completed");
+}
+
 /// E-43, C-15: a task past its deadline loses its child, which is named for killing; the run's error names the task.
 #[test]
 fn a_task_past_its_deadline_loses_its_child() {

@@ -118,6 +118,30 @@ fn identity_is_judged_before_the_callable_and_the_callable_before_the_config() {
     assert!(bench.text.as_str().contains("is not registered"), "{}", bench.text);
 }
 
+/// T-24: the end of a run comes before the word that says so, and results that could not be copied back are no success.
+#[test]
+fn a_run_whose_results_cannot_be_copied_back_has_failed() {
+    let mut bench = bench();
+    bench.device.0.borrow_mut().finalize_error = Some(Failure { code: 9, leave: false });
+    bench.submit(1, 1, ZERO, false).unwrap();
+    bench.settle();
+    assert_eq!(bench.poll(), [completed(1, Outcome::TaskFailure { code: 9 })]);
+    assert_eq!(bench.text.as_str(), "finalize said no");
+}
+
+/// T-24: after a failed run the first failure is the one reported, whatever the end of it says.
+#[test]
+fn the_failure_of_the_run_is_not_hidden_by_that_of_its_end() {
+    let mut bench = Bench::new(Frames::One, Script::default());
+    bench.submit(1, 1, ZERO, false).unwrap();
+    bench.settle();
+    bench.device.0.borrow_mut().poll_error = Some(Failure::MESSAGE);
+    bench.device.0.borrow_mut().finalize_error = Some(Failure { code: 9, leave: false });
+    bench.settle();
+    assert!(bench.poll().contains(&failed(1)));
+    assert_eq!(bench.text.as_str(), "poll said no");
+}
+
 /// L-17, L-18, T-13: acceptance and completion between two looks of the parent.
 #[test]
 fn acceptance_is_reported_first_even_when_both_came_between_two_polls() {
