@@ -17,8 +17,8 @@ use laneway_core::serve::{
 };
 use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
-use laneway_core::wire::frame::REGION_BYTES;
-use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype, Protocol, TaskArgsView};
+use laneway_core::wire::frame::{self, REGION_BYTES};
+use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype, Protocol, TaskArgsView, extension as layout};
 
 /// Buffers of a level: they exist by address only.
 pub(crate) const BUFFERS: u64 = 3;
@@ -306,13 +306,24 @@ fn mailbox() -> &'static ArrayWords {
     for frame in 0..3 {
         let start = frame * 65_536;
         for at in (0..1_400).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
-            words.write(start + at, 0);
+            zero(words, start + at);
         }
         for at in (65_216..65_536).step_by(8) {
-            words.write(start + at, 0);
+            zero(words, start + at);
         }
     }
     words
+}
+
+/// W-8: every byte has one access width.
+fn zero(words: &ArrayWords, at: usize) {
+    let mut narrow = frame::NARROW_WORDS.iter().chain(&layout::NARROW_WORDS);
+    if narrow.any(|word| word / 8 * 8 == at % frame::FRAME_BYTES) {
+        words.store(at, 0);
+        words.store(at + 4, 0);
+    } else {
+        words.write(at, 0);
+    }
 }
 
 impl World {

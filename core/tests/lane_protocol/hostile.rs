@@ -89,6 +89,11 @@ const WIDE: [usize; 14] = [
     frame::DETAIL,
 ];
 
+fn is_narrow(at: usize) -> bool {
+    let mut narrow = frame::NARROW_WORDS.iter().chain(&extension::NARROW_WORDS);
+    narrow.any(|word| word / 8 * 8 == at % FRAME_BYTES)
+}
+
 impl Hostile {
     fn new(dice: Dice) -> Self {
         Self {
@@ -103,7 +108,13 @@ impl Hostile {
     /// Back to a fresh region.
     fn wipe(&self) {
         for at in std::mem::take(&mut *self.touched.borrow_mut()) {
-            self.words.write(at, 0);
+            // W-8: every byte has one access width.
+            if is_narrow(at) {
+                self.words.store(at, 0);
+                self.words.store(at + 4, 0);
+            } else {
+                self.words.write(at, 0);
+            }
         }
         self.restless.set(0);
     }
