@@ -421,3 +421,36 @@ fn naming_a_slab_is_no_dependency() {
     world.finish(a);
     assert_eq!(world.pump(), [(c, 2)]);
 }
+
+/// E-17, E-24: two members of a group that update the same bytes take one writer's place; what stands beside it in the
+/// map is untouched when they go.
+#[test]
+fn members_that_update_the_same_bytes_leave_other_entries_alone() {
+    for position in 0..3u64 {
+        let (mut world, run) = open();
+        let others: Vec<_> = (0..3)
+            .filter(|index| *index != position)
+            .map(|index| (index, world.task(run, index as i32, output(bytes(index * 64, 64)))))
+            .collect();
+        let writer = world.task(run, 3, output(bytes(position * 64, 64)));
+        world.engine.scope_begin(run).expect("room");
+        let update = args(inout(bytes(position * 64, 64)));
+        let targets = [worker(4), worker(5)];
+        let (group, _) =
+            world.try_submit(run, Target::NextLevelGroup(&targets), None, &[&update, &update]).expect("room");
+        world.engine.scope_end(run).expect("open");
+        world.pump();
+        world.finish(writer);
+        assert_eq!(world.pump(), [(group, 4), (group, 5)]);
+        world.finish(group);
+        for (index, other) in others {
+            let edges = world.engine.usage().edges;
+            let reader = world.task(run, 6, input(bytes(index * 64, 64)));
+            assert_eq!(world.engine.usage().edges, edges + 1, "position {position}: {reader} waits for {other}");
+        }
+        world.close(run);
+        world.drain();
+        world.engine.release(run).expect("known");
+        assert!(world.engine.usage().is_idle());
+    }
+}
