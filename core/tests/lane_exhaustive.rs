@@ -162,6 +162,8 @@ struct World {
     stop: bool,
     death: bool,
     withdraw: bool,
+    /// The parent may die between two accesses; its child learns of it between two steps.
+    parent_death: bool,
     /// A fault of the memory itself: compare-exchange never writes.
     exchanges_nothing: bool,
 }
@@ -322,6 +324,7 @@ struct Offspring {
 struct Node {
     model: Model,
     parent: Parent,
+    parent_gone: bool,
     child: Offspring,
 }
 
@@ -347,6 +350,7 @@ impl Node {
         Self {
             model: [0; WORDS],
             parent: Parent { lane, history: History::default(), op: None, log: Vec::new() },
+            parent_gone: false,
             child: Offspring {
                 machine: Machine::new(spec, Peer::Known),
                 rig_now: rig.clone(),
@@ -404,7 +408,20 @@ impl Node {
     /// Everything that can happen next.
     fn successors(&self, world: &World, memory: &mut Memory) -> Vec<Self> {
         let mut next = Vec::new();
+        if self.parent_gone {
+            if self.child.log.is_empty() && self.child.life == Life::Serving {
+                let mut node = self.clone();
+                node.child.machine.orphaned();
+                next.push(node);
+            }
+        } else if world.parent_death {
+            let mut node = self.clone();
+            node.parent_gone = true;
+            (node.parent.op, node.parent.log) = (None, Vec::new());
+            next.push(node);
+        }
         match self.parent.op {
+            _ if self.parent_gone => {}
             Some(_) => next.push(self.advance_parent(world)),
             None => {
                 for op in self.ops(world) {
@@ -479,6 +496,9 @@ impl Node {
 
     /// Everything that was asked for has come to its end.
     fn is_final(&self, world: &World) -> bool {
+        if self.parent_gone {
+            return self.child.life == Life::Left && self.child.rig.shut;
+        }
         let history = &self.parent.history;
         self.parent.op.is_none()
             && history.ended.len() == history.submitted.len()
@@ -681,6 +701,7 @@ const QUIET: World = World {
     stop: false,
     death: false,
     withdraw: false,
+    parent_death: false,
     exchanges_nothing: false,
 };
 
@@ -721,6 +742,14 @@ fn two_frames_with_a_stop_and_a_death() {
     let total = explore("two frames, stop", &World { stop: true, ..TWO })
         + explore("two frames, death", &World { death: true, ..TWO });
     println!("two frames: {total} states in all");
+}
+
+/// L-31, L-32: wherever its parent dies, the child can leave in order, with every run finalised and the device closed.
+#[test]
+fn a_child_outlives_its_parent_in_order() {
+    let total = explore("one frame, parent dies", &World { control: true, parent_death: true, ..QUIET })
+        + explore("two frames, parent dies", &World { parent_death: true, ..TWO });
+    println!("parent dies: {total} states in all");
 }
 
 /// L-8: the check itself. An activation that never reaches the word is found.

@@ -1,7 +1,7 @@
 //! A child half with everything it works on.
 
 use super::leaf::{ParentBell, Runner};
-use super::machine::{ChildSpec, Leave, Machine, Memory, Served};
+use super::machine::{ChildSpec, Machine, Memory, Served};
 use crate::mailbox::{Words, extension};
 
 /// One child: the machine, the mailbox that it serves, the runner that does the work, and private memory for the frames
@@ -30,7 +30,7 @@ impl<W: Words, R: Runner> Child<W, R> {
     /// Leaves in order although nobody asked through the mailbox: the parent is gone (L-32). The next step returns
     /// [`Served::Exit`].
     pub fn orphaned(&mut self) {
-        self.machine.leaving.get_or_insert(Leave::Stopped);
+        self.machine.orphaned();
     }
 
     /// Whether a step would find something to do. Look once more after [`announce_sleep`](extension::announce_sleep) and

@@ -107,7 +107,7 @@ pub struct Machine<T> {
     /// Whether the config of that frame is diagnostic; nothing is prepared beside it then (L-12).
     pub(super) claim_is_diagnostic: bool,
     pub(super) last: Last,
-    pub(super) leaving: Option<Leave>,
+    leaving: Option<Leave>,
     /// The exit status was returned.
     gone: bool,
 }
@@ -129,6 +129,11 @@ impl<T: Copy + Eq> Machine<T> {
             leaving: None,
             gone: false,
         }
+    }
+
+    /// The parent is gone: the next step leaves in order, although nobody asked through the mailbox (L-32).
+    pub fn orphaned(&mut self) {
+        self.leaving.get_or_insert(Leave::Stopped);
     }
 
     /// The pipeline slots whose task frames this child serves.
