@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         close_does_not_wait_for_a_device_that_hangs,
         device_memory_belongs_to_the_worker_it_came_from,
         device_memory_that_a_task_names_is_in_use,
+        a_run_past_its_deadline_ends_its_child_and_no_other,
     ])
 }
 
@@ -376,4 +377,27 @@ fn device_memory_that_a_task_names_is_in_use() {
         worker.committed_device_memory(chip).unwrap();
     }
     worker.close().unwrap();
+}
+
+/// C-15: a device that never completes, or a call that never returns; the rest of the worker goes on.
+fn a_run_past_its_deadline_ends_its_child_and_no_other() {
+    for at in [Point::Launch, Point::Prepare, Point::Finalize] {
+        let plan = FaultPlan::none().with(at, 1, Action::Hang);
+        let bench = Bench::new(vec![simulated(Config::new(HBG).with_faults(plan)), simulated(Config::new(HBG))], HBG);
+        let child = harness::children_of(getpid())[0];
+        let start = Instant::now();
+        let error = bench.worker.run(|orch| {
+            orch.set_deadline(Some(Duration::from_millis(100)));
+            let args = TaskArgs::new();
+            Ok(orch.submit_next_level(bench.kernel(Kernel::Noop), bench.chips[0], args).map(drop)?)
+        });
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("worker 0") && text.contains("deadline") && text.contains("run 1"), "{at:?}: {text}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        assert!(!harness::is_alive(child.as_raw_nonzero().get()), "{at:?}: killed and reaped");
+        bench.add(1).unwrap();
+        assert!(bench.add(0).is_err());
+        let closed = bench.worker.close();
+        assert!(matches!(closed, Ok(()) | Err(Error::AbnormalExits { .. })), "{closed:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What a run's callback submits with.
 
 use std::borrow::Borrow;
+use std::time::Duration;
 
 use laneway_core::engine::{Allocated, EngineError, FailureKind, Submission, Target};
 use laneway_core::ids::{RunId, TaskSlot, WorkerId};
@@ -22,6 +23,7 @@ use crate::tensor::bytes_of;
 pub struct Orchestrator<'a> {
     live: &'a Live,
     run: RunId,
+    deadline: Option<Duration>,
 }
 
 /// The tensors that a submit allocated: those given as `output` with address 0, in argument and member order.
@@ -29,7 +31,7 @@ pub type Outputs = Vec<ChipTensor>;
 
 impl<'a> Orchestrator<'a> {
     pub(crate) fn new(live: &'a Live, run: RunId) -> Self {
-        Self { live, run }
+        Self { live, run, deadline: None }
     }
 
     /// The run that is being built.
@@ -48,6 +50,13 @@ impl<'a> Orchestrator<'a> {
         let why = "the worker above did not pass it on";
         let unknown = CallableError::CallableHandleMutated { digest, why };
         Ok(self.live.lock().registry.from_above(&digest).ok_or(unknown)?)
+    }
+
+    /// Each task that is submitted from here on must end within `deadline` of its dispatch, whatever it runs; `None`, as at
+    /// the beginning, lets it take for ever. The child of one that does not is given up as lost and killed, and its worker
+    /// is dead (E-43, C-15).
+    pub fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.deadline = deadline;
     }
 
     /// Submits a task to exactly this NEXT_LEVEL worker, with the all-zero config.
@@ -168,7 +177,7 @@ impl<'a> Orchestrator<'a> {
     ) -> Result<Outputs, Error> {
         let run = self.run;
         let mut outputs = Outputs::new();
-        let submission = Submission { target, digest: callable.digest(), config, members, deadline: None };
+        let submission = Submission { target, digest: callable.digest(), config, members, deadline: self.deadline };
         let (mut inner, ()) = self.retry(|inner| {
             self.check(inner, callable, target)?;
             check_devices(inner, target, members)?;
