@@ -54,7 +54,7 @@ enum Health {
     Closed,
 }
 
-/// A simulated device: the model behind [`DeviceRuntime`].
+/// A simulated device: the model behind [`laneway_core::chip::DeviceRuntime`].
 pub struct Simulator {
     config: Config,
     contract: Contract,
