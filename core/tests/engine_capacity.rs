@@ -2,8 +2,9 @@
 
 mod engine_support;
 
-use engine_support::{World, args, bytes, config, worker};
+use engine_support::{World, args, at, bytes, config, fresh, worker};
 use laneway_core::engine::{Config, Engine, EngineError, Outcome, Resource, RingSpec, RunOutcome, Target};
+use laneway_core::ids::TaskSlot;
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::CallConfig;
 
@@ -17,8 +18,12 @@ fn a_full_window_blocks_and_opens_with_the_next_release() {
     let mut world = World::with(&Config { task_window: 3, ..config() }, 2, 1, 0);
     let run = world.begin();
     world.engine.scope_begin(run).expect("room");
-    for _ in 0..3 {
-        world.task(run, 0, |_| {});
+    world.engine.alloc(run, 64).expect("room");
+    for _ in 0..2 {
+        let output = args(|args| {
+            args.output(fresh(64));
+        });
+        world.try_submit(run, Target::NextLevel(worker(0)), None, &[&output]).expect("room");
     }
     let empty = TaskArgs::new();
     let refused = world.try_submit(run, Target::NextLevel(worker(0)), None, &[&empty]).expect_err("full");
@@ -27,11 +32,90 @@ fn a_full_window_blocks_and_opens_with_the_next_release() {
     world.drain();
     let refused = world.try_submit(run, Target::NextLevel(worker(0)), None, &[&empty]).expect_err("scope");
     let pointless = EngineError::Blocked { resource: Resource::TaskWindow, needed: 1, size: 3, may_free: false };
-    assert_eq!(refused, pointless, "nothing runs: only the end of the scope can help");
+    assert_eq!(refused, pointless, "all own slabs and nothing runs: only the end of the scope can help");
     world.engine.take_signals();
     world.engine.scope_end(run).expect("open");
     assert!(world.engine.take_signals().released);
     assert!(world.try_submit(run, Target::NextLevel(worker(0)), None, &[&empty]).is_ok());
+}
+
+/// E-13, E-23: tasks that completed and own no slab are let go of when a pool is full, though their scope is open, so one
+/// scope passes any number of tasks through any pool, in the order of their data.
+#[test]
+fn one_scope_passes_many_tasks_through_small_pools() {
+    let small = [
+        Config { task_window: 8, ..config() },
+        Config { map_entries: 8, ..config() },
+        Config { edges: 8, ..config() },
+        Config { args_bytes: 2 << 10, ..config() },
+    ];
+    for config in small {
+        let mut world = World::with(&config, 2, 2, 0);
+        let run = world.begin();
+        let kept = world.engine.alloc(run, 64).expect("room");
+        for index in 0..10_000_u64 {
+            let list = args(|args| {
+                args.inout(bytes(64 * (index % 3), 64)).input(at(kept, 64));
+            });
+            let target = Target::NextLevel(worker((index % 2) as i32));
+            while let Err(error) = world.try_submit(run, target, None, &[&list]) {
+                assert!(matches!(error, EngineError::Blocked { may_free: true, .. }), "{error}");
+                world.pump();
+                let first = *world.running().first().expect("something runs, or nothing could be released");
+                world.finish(first);
+            }
+        }
+        world.drain();
+        assert_ne!(world.engine.alloc(run, 64).expect("room"), kept, "slabs stay until their scope ends");
+        world.close(run);
+        world.drain();
+        assert!(world.engine.is_terminal(run) && world.engine.usage().unfinished == 0);
+    }
+}
+
+/// E-12, E-13: a task that failed is never let go of early: what comes later and reads its output is poisoned.
+#[test]
+fn a_failed_task_is_remembered_in_a_full_window() {
+    let mut world = World::with(&Config { task_window: 4, ..config() }, 2, 1, 0);
+    let run = world.begin();
+    let first = world.task(run, 0, |args| {
+        args.inout(bytes(0, 64));
+    });
+    world.pump();
+    world.fail(first, "broken");
+    for _ in 0..100 {
+        let empty = TaskArgs::new();
+        while world.try_submit(run, Target::NextLevel(worker(0)), None, &[&empty]).is_err() {
+            world.drain();
+        }
+    }
+    world.drain();
+    world.task(run, 0, |args| {
+        args.input(bytes(0, 64));
+    });
+    world.pump();
+    assert!(world.running().is_empty(), "poisoned, not started");
+    world.close(run);
+    assert!(world.engine.is_terminal(run));
+}
+
+/// E-2: whoever waits for tensors learns of a failure in a scope that has ended.
+#[test]
+fn a_failure_outlives_its_scope_while_the_run_is_built() {
+    let mut world = World::new(1, 0);
+    let run = world.begin();
+    world.engine.scope_begin(run).expect("room");
+    let task = world.task(run, 0, |args| {
+        args.inout(bytes(0, 64));
+    });
+    world.pump();
+    world.fail(task, "broken");
+    world.engine.scope_end(run).expect("open");
+    let tensors = [bytes(32, 8)];
+    assert_eq!(world.engine.unfinished_naming(run, &tensors, TaskSlot(0)), None);
+    assert_eq!(world.engine.failure_naming(run, &tensors), Some("broken"));
+    world.close(run);
+    assert!(world.engine.is_terminal(run));
 }
 
 /// Edges push back while they are in use, and are too few at once when one task needs more than there are.

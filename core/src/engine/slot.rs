@@ -280,6 +280,10 @@ impl SlotTable {
         self.used
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        self.free == NIL
+    }
+
     /// Takes a record; the caller fills it in. `None` when the window is full.
     pub(super) fn reserve(&mut self) -> Option<TaskSlot> {
         let index = self.free;

@@ -85,6 +85,20 @@ impl Engine {
         submission: &Submission<'_>,
         allocated: &mut dyn FnMut(Allocated),
     ) -> Result<(), EngineError> {
+        match self.try_submit(run, submission, allocated) {
+            Err(EngineError::Blocked { resource, .. }) if self.let_go_of_completed(resource) => {
+                self.try_submit(run, submission, allocated)
+            }
+            result => result,
+        }
+    }
+
+    fn try_submit(
+        &mut self,
+        run: RunId,
+        submission: &Submission<'_>,
+        allocated: &mut dyn FnMut(Allocated),
+    ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
         let destination = self.check_target(submission)?;
         let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
@@ -117,6 +131,9 @@ impl Engine {
             return Err(EngineError::EmptyAllocation);
         }
         let block = Ring::footprint(bytes).unwrap_or(u64::MAX);
+        if self.slots.is_full() {
+            self.let_go_of_completed(Resource::TaskWindow);
+        }
         let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
         let record = &mut self.slots[slot];
         record.run = lease;

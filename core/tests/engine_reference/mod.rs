@@ -289,9 +289,23 @@ impl Model {
         }
     }
 
-    pub fn end_scope(&mut self, tasks: &[usize]) {
-        for task in tasks {
-            self.tasks[*task].in_scope = false;
+    /// Ends a scope. If it is an inner one, failed tasks stay; they are returned, for the outer scope.
+    pub fn end_scope(&mut self, tasks: &[usize], inner: bool) -> Vec<usize> {
+        let stays = |task: &usize| inner && self.tasks[*task].state == State::Failed;
+        let (kept, gone): (Vec<_>, Vec<_>) = tasks.iter().copied().partition(stays);
+        for task in gone {
+            self.tasks[task].in_scope = false;
+        }
+        self.consume();
+        kept
+    }
+
+    /// What a full pool lets the open scopes of a run do: let go of tasks that completed and own no slab.
+    pub fn let_go_of_completed(&mut self, run: RunId) {
+        for task in &mut self.tasks {
+            if task.run == run && task.state == State::Completed && task.slab.is_none() {
+                task.in_scope = false;
+            }
         }
         self.consume();
     }
