@@ -164,7 +164,7 @@ impl Lifeline {
         }
     }
 
-    /// Runs the last call of this child. If its parent has gone, it has [`LAST_CALL`] left to close what it holds in order.
+    /// Runs the last call of this child. If its parent has gone, it has 50 ms left to close what it holds in order.
     pub fn last_call<T>(&self, call: impl FnOnce() -> T) -> T {
         if !self.is_cut() {
             return self.mortal(call);
