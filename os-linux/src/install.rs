@@ -33,7 +33,7 @@ impl Scope {
 }
 
 /// What one child answered.
-type Answer = (EndpointIndex, Label, Result<u64, ControlError>);
+pub(crate) type Answer = (EndpointIndex, Label, Result<u64, ControlError>);
 
 impl Live {
     /// Registers a chip callable in every child that runs such.
@@ -186,7 +186,7 @@ impl Live {
     }
 
     /// Asks children at the same time and waits for every answer; a death or a stop is one.
-    fn ask<'a>(
+    pub(crate) fn ask<'a>(
         &'a self,
         mut inner: Guard<'a>,
         children: &[EndpointIndex],

@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     pub(crate) dropped: Vec<Range<u64>>,
     /// What is live on which chip.
     pub(crate) devices: DeviceBooks,
+    /// Addresses of buffers that nothing names any more and whose memory is still to be given back.
+    pub(crate) freed: Vec<u64>,
     /// The driver's list of words to spin on; kept for its memory.
     pub(crate) watches: Vec<Watch>,
     /// What the driver's wait set reported; taken by whoever sleeps on it.
@@ -143,6 +145,7 @@ impl Live {
             ends: Vec::with_capacity(parts.words.len()),
             dropped: Vec::new(),
             devices: DeviceBooks::new(parts.next_level.len()),
+            freed: Vec::new(),
             watches: Vec::with_capacity(3 * parts.words.len()),
             events: Some(Events::new()),
         };

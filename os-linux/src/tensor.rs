@@ -3,13 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use laneway_core::wire::{AddressSpace, ChipTensor};
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::live::Live;
 use crate::memory::Space;
 use crate::sys::lineage::Lineage;
 use crate::view::View;
@@ -17,7 +16,6 @@ use crate::view::View;
 /// Owns the bytes; freed with the last tensor that names them.
 struct Buffer {
     space: Arc<Space>,
-    worker: Weak<Live>,
     address: u64,
     bytes: u64,
     lineage: Lineage,
@@ -25,11 +23,12 @@ struct Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        match self.worker.upgrade() {
-            // A copy that came through a fork: the memory is the other process's to give back.
-            _ if self.lineage.is_inherited() => {}
-            Some(worker) => worker.free_buffer(self.address..self.address + self.bytes),
-            None => self.space.give_back(self.address),
+        // A copy that came through a fork: the memory is the other process's to give back.
+        if self.lineage.is_inherited() {
+            return;
+        }
+        if let Some(worker) = self.space.give_back_unowned(self.address) {
+            worker.free_buffer(self.address..self.address + self.bytes);
         }
     }
 }
@@ -46,21 +45,17 @@ pub struct Tensor<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    pub(crate) fn new(worker: &Arc<Live>, shape: &[u32]) -> Result<Self, Error> {
+    /// Takes memory of `space`, and makes it known to the worker that runs on it, if one does yet.
+    pub(crate) fn new(space: &Arc<Space>, shape: &[u32]) -> Result<Self, Error> {
         let bytes = bytes_of::<T>(shape)?;
-        let space = &worker.space;
         let address = space.take(bytes)?;
-        if let Err(error) = worker.lock().add_buffer(&(address..address + bytes)) {
+        if let Some(worker) = space.owner()
+            && let Err(error) = worker.lock().add_buffer(&(address..address + bytes))
+        {
             space.give_back(address);
             return Err(error.into());
         }
-        let buffer = Arc::new(Buffer {
-            space: space.clone(),
-            worker: Arc::downgrade(worker),
-            address,
-            bytes,
-            lineage: Lineage::here(),
-        });
+        let buffer = Arc::new(Buffer { space: space.clone(), address, bytes, lineage: Lineage::here() });
         let tensor = ChipTensor::contiguous(address, bytes, T::DTYPE, shape, AddressSpace::Host)?;
         Ok(Self { buffer, tensor, element: PhantomData })
     }
@@ -98,7 +93,7 @@ impl<T: Element> Tensor<T> {
     pub fn view(&self) -> Result<View<'_, T>, Error> {
         let bytes = self.bytes();
         // In a child that captured the tensor, what its task may touch is what the tags say.
-        let worker = if self.buffer.lineage.is_inherited() { None } else { self.buffer.worker.upgrade() };
+        let worker = if self.buffer.lineage.is_inherited() { None } else { self.buffer.space.owner() };
         if worker.is_some_and(|worker| worker.is_named(&bytes)) {
             return Err(Error::InUse { start: bytes.start, end: bytes.end });
         }

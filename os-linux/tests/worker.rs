@@ -7,6 +7,8 @@ mod dying;
 #[path = "worker/graphs.rs"]
 mod graphs;
 mod harness;
+#[path = "worker/looking.rs"]
+mod looking;
 #[path = "worker/odd.rs"]
 mod odd;
 #[path = "worker/refused.rs"]
@@ -21,6 +23,7 @@ mod support;
 use closing::*;
 use dying::*;
 use graphs::*;
+use looking::*;
 use odd::*;
 use refused::*;
 use runs::*;
@@ -82,6 +85,12 @@ fn main() -> std::process::ExitCode {
         close_inside_a_callback_is_refused_while_another_thread_closes,
         close_now_cuts_the_drain_of_another_thread_short,
         a_wait_with_a_time_limit_returns_while_the_graph_keeps_going,
+        health_says_what_each_child_is_doing,
+        health_is_not_ready_within_ten_milliseconds_of_a_death,
+        tensors_made_before_init_are_used_by_children,
+        ten_thousand_buffers_leave_no_memory_behind,
+        memory_dropped_in_use_goes_back_when_its_task_has_ended,
+        a_closed_worker_makes_no_tensors,
         a_buffer_dropped_while_a_task_names_it_is_freed_later,
     ])
 }

@@ -47,6 +47,11 @@ impl Spans {
         Some(bytes)
     }
 
+    /// Taken spans: start and length.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.taken.iter().map(|(&at, &bytes)| (at, bytes))
+    }
+
     /// Length of the taken span that starts at `at`.
     pub(crate) fn len_of(&self, at: u64) -> Option<u64> {
         self.taken.get(&at).copied()

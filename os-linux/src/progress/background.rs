@@ -61,6 +61,9 @@ impl Background {
                     supervisor.look_again(|news| live.inbox.put(news))
                 };
                 wake_at = live.background_round(silence, &mut rounds_seen);
+                for address in std::mem::take(&mut live.lock().freed) {
+                    live.space.give_back(address);
+                }
                 if again {
                     let soon = clock::now().saturating_add(LOOK_AGAIN);
                     wake_at = Some(wake_at.map_or(soon, |at| at.min(soon)));

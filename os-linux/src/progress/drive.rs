@@ -355,26 +355,29 @@ impl Live {
         inner
     }
 
-    /// Gives back the buffers that were dropped while a task named them and that none names any more.
+    /// Forgets the buffers that were dropped while a task named them and that none names any more; the background thread gives
+    /// their memory back, which may take a while.
     fn free_dropped(&self, inner: &mut Inner) {
-        let mut kept = std::mem::take(&mut inner.dropped);
-        kept.retain(|bytes| !self.try_free(inner, bytes));
-        inner.dropped = kept;
+        let Inner { driver, dropped, freed, .. } = inner;
+        let before = freed.len();
+        dropped.retain(|bytes| {
+            let free = driver.engine_mut().remove_range(bytes.start).is_ok();
+            freed.extend(free.then_some(bytes.start));
+            !free
+        });
+        if freed.len() > before {
+            self.control.ring();
+        }
     }
 
     /// A buffer's last tensor is gone: frees it, now or when no task names it any more (T-47).
     pub(crate) fn free_buffer(&self, bytes: Range<u64>) {
         let mut inner = self.lock();
-        if !self.try_free(&mut inner, &bytes) {
+        if inner.driver.engine_mut().remove_range(bytes.start).is_err() {
             inner.dropped.push(bytes);
+            return;
         }
-    }
-
-    fn try_free(&self, inner: &mut Inner, bytes: &Range<u64>) -> bool {
-        let free = inner.driver.engine_mut().remove_range(bytes.start).is_ok();
-        if free {
-            self.space.give_back(bytes.start);
-        }
-        free
+        drop(inner);
+        self.space.give_back(bytes.start);
     }
 }

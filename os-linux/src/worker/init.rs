@@ -39,6 +39,7 @@ pub(super) fn start(
     config: &Config,
     children: Children,
     registry: Registry,
+    space: Option<Arc<Space>>,
     above: Option<Above>,
     cancel: &Cancel,
 ) -> Result<(Arc<Live>, Background), Error> {
@@ -47,7 +48,7 @@ pub(super) fn start(
         return Err(CallableError::CallableKindUnsupported { digest, role }.into());
     }
     let plans = children.plans();
-    let result = start_plans(config, &plans, registry, above, cancel);
+    let result = start_plans(config, &plans, registry, space, above, cancel);
     for plan in &plans {
         if let Plan::Nested { worker, .. } = plan {
             worker.left_below();
@@ -60,6 +61,7 @@ fn start_plans(
     config: &Config,
     plans: &[Plan],
     registry: Registry,
+    space: Option<Arc<Space>>,
     above: Option<Above>,
     cancel: &Cancel,
 ) -> Result<(Arc<Live>, Background), Error> {
@@ -78,7 +80,12 @@ fn start_plans(
         deadline = deadline.min(above.deadline);
         (outer, inherited, group) = (Some(above.outer), above.shared, Group::Parents);
     }
-    let space = Arc::new(Space::map(config.sizes, inherited)?);
+    // There already if a tensor was made before.
+    let space = match space {
+        Some(space) => space,
+        None => Arc::new(Space::map(config.sizes)?),
+    };
+    space.inherit(inherited);
     let bell = BellWord::new()?;
     let parent = Pidfd::of_this_process().ok();
     let given = Given {
@@ -210,7 +217,7 @@ fn assemble(
         config: config.clone(),
     };
     let live = Arc::new(Live::new(driver, registry, parts));
-    match Background::start(&live) {
+    match live.space.adopt(&live).and_then(|()| Background::start(&live)) {
         Ok(background) => Ok((live, background)),
         Err(error) => {
             // No thread, nobody who reaps: the children go the way of a start that failed.

@@ -24,6 +24,7 @@ use crate::callable::BoxError;
 use crate::config::Config;
 use crate::element::Element;
 use crate::live::Live;
+use crate::memory::Space;
 use crate::orchestrator::Orchestrator;
 use crate::progress::Background;
 use crate::registry::Registry;
@@ -61,7 +62,12 @@ struct Shared {
 /// Where a worker is in its life (P-7).
 enum State {
     /// Collecting children and callables.
-    New { children: Children, registry: Registry },
+    New {
+        children: Children,
+        registry: Registry,
+        /// Mapped by the first tensor that is made before init.
+        space: Option<Arc<Space>>,
+    },
     /// A child of another worker, whose init starts it in a process of its own (P-9).
     Attached { children: Children, registry: Registry },
     /// It was started in another process; nothing of it is here.
@@ -78,17 +84,47 @@ enum State {
     Closed,
 }
 
-impl State {
-    const fn name(&self) -> &'static str {
+/// The name of a state (P-7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WorkerState {
+    New,
+    Attached,
+    Initializing,
+    Ready,
+    Closing,
+    Failed,
+    Closed,
+}
+
+impl WorkerState {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::New { .. } => "NEW",
-            Self::Attached { .. } | Self::Below => "ATTACHED",
-            Self::Initializing { .. } => "INITIALIZING",
-            Self::Ready { .. } => "READY",
-            Self::Closing { .. } => "CLOSING",
+            Self::New => "NEW",
+            Self::Attached => "ATTACHED",
+            Self::Initializing => "INITIALIZING",
+            Self::Ready => "READY",
+            Self::Closing => "CLOSING",
             Self::Failed => "FAILED",
             Self::Closed => "CLOSED",
         }
+    }
+}
+
+impl State {
+    const fn kind(&self) -> WorkerState {
+        match self {
+            Self::New { .. } => WorkerState::New,
+            Self::Attached { .. } | Self::Below => WorkerState::Attached,
+            Self::Initializing { .. } => WorkerState::Initializing,
+            Self::Ready { .. } => WorkerState::Ready,
+            Self::Closing { .. } => WorkerState::Closing,
+            Self::Failed => WorkerState::Failed,
+            Self::Closed => WorkerState::Closed,
+        }
+    }
+
+    const fn name(&self) -> &'static str {
+        self.kind().name()
     }
 }
 
@@ -104,7 +140,7 @@ impl Worker {
         // Two processes that forked from one count alike from there on (T-43).
         let owner = OWNERS.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
         let registry = Registry::new(owner);
-        let state = State::New { children: Children::new(subs), registry };
+        let state = State::New { children: Children::new(subs), registry, space: None };
         let (settled, cancel) = (Condvar::new(), Mutex::default());
         Self { shared: Arc::new(Shared { config, state: Mutex::new(state), settled, cancel }) }
     }
@@ -124,7 +160,7 @@ impl Worker {
     /// kind, index, pid and cause; a limit that is too low, with both numbers.
     pub fn init(&self) -> Result<(), Error> {
         self.start(None, |state| match state {
-            State::New { children, registry } => Ok((children, registry)),
+            State::New { children, registry, space } => Ok((children, registry, space)),
             other => Err(other),
         })
     }
@@ -133,12 +169,12 @@ impl Worker {
     fn start(
         &self,
         above: Option<Above>,
-        take: impl FnOnce(State) -> Result<(Children, Registry), State>,
+        take: impl FnOnce(State) -> Result<(Children, Registry, Option<Arc<Space>>), State>,
     ) -> Result<(), Error> {
         let cancel = self.cancel()?;
         let mut state = self.state();
         let before = std::mem::replace(&mut *state, State::Initializing { cancel: cancel.clone() });
-        let (children, registry) = match take(before) {
+        let (children, registry, space) = match take(before) {
             Ok(content) => content,
             Err(other) => {
                 let name = other.name();
@@ -147,7 +183,7 @@ impl Worker {
             }
         };
         drop(state);
-        let started = init::start(&self.shared.config, children, registry, above, &cancel);
+        let started = init::start(&self.shared.config, children, registry, space, above, &cancel);
         let mut state = self.state();
         let result = match started {
             Ok((live, background)) => {
@@ -163,18 +199,23 @@ impl Worker {
         result
     }
 
-    /// A zeroed tensor in the buffer region: valid at one address in every process of the tree.
+    /// A zeroed tensor in the buffer region: valid at one address in every process of the tree, whether it is made before
+    /// init or after it.
     ///
     /// # Errors
-    /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] unless the worker is ready.
+    /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] while the worker starts, and once it is closed.
     pub fn tensor<T: Element>(&self, shape: &[u32]) -> Result<Tensor<T>, Error> {
-        let live = match &*self.state() {
+        let space = match &mut *self.state() {
+            State::New { space: Some(space), .. } => space.clone(),
+            State::New { space: empty, .. } => empty.insert(Arc::new(Space::map(self.shared.config.sizes)?)).clone(),
             // A run that was accepted may still need some while close waits for it.
-            State::Ready { live, .. } | State::Closing { live } => live.clone(),
+            State::Ready { live, .. } | State::Closing { live } => {
+                live.check_lineage()?;
+                live.space.clone()
+            }
             other => return Err(Error::WrongState { call: "tensor", state: other.name() }),
         };
-        live.check_lineage()?;
-        Tensor::new(&live, shape)
+        Tensor::new(&space, shape)
     }
 
     /// Builds a run with `callback` and waits for its end.
@@ -216,6 +257,16 @@ impl Worker {
         let ((), run) = live.build(callback)?;
         live.hand_over();
         Ok(run)
+    }
+
+    /// Level, state, and the running worker if there is one.
+    pub(crate) fn snapshot(&self) -> (u32, WorkerState, Option<Arc<Live>>) {
+        let state = self.state();
+        let live = match &*state {
+            State::Ready { live, .. } | State::Closing { live } if live.check_lineage().is_ok() => Some(live.clone()),
+            _ => None,
+        };
+        (self.shared.config.level, state.kind(), live)
     }
 
     pub(crate) fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {

@@ -31,13 +31,14 @@ impl Worker {
     /// everything below it. From now on `inner` can be given callables, nothing else (P-9).
     ///
     /// # Errors
-    /// [`Error::WrongState`] if either is not NEW: initialised, closed or attached already.
+    /// [`Error::WrongState`] if either is not NEW: initialised, closed or attached already; or if `inner` has tensors: make
+    /// them with the root, every process below it sees them.
     pub fn add_worker(&self, inner: &Worker) -> Result<WorkerId, Error> {
         // Taken first, and with one lock at a time: two workers that are attached to each other at once both fail.
         let content = {
             let mut state = inner.state();
             match std::mem::replace(&mut *state, State::Below) {
-                State::New { children, registry } => (children, registry),
+                State::New { children, registry, space: None } => (children, registry),
                 other => {
                     let name = other.name();
                     *state = other;
@@ -49,7 +50,7 @@ impl Worker {
         let (children, registry) = content;
         *inner.state() = match added {
             Ok(_) => State::Attached { children, registry },
-            Err(_) => State::New { children, registry },
+            Err(_) => State::New { children, registry, space: None },
         };
         added
     }
@@ -61,7 +62,7 @@ impl Worker {
                 if children.has_chips() {
                     registry.adopt_chips(given);
                 }
-                Ok((children, registry))
+                Ok((children, registry, None))
             }
             other => Err(other),
         })?;

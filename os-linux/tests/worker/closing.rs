@@ -28,6 +28,9 @@ pub(crate) fn close_leaves_nothing_behind() {
     assert_eq!((mappings(), threads()), (0, 1));
 }
 
+/// How often the worker is opened and closed; `LANEWAY_CYCLES` in the environment changes it.
+const CYCLES: u32 = 200;
+
 /// T-37
 pub(crate) fn cycles_of_open_and_close_leave_nothing_behind() {
     let resident = || {
@@ -40,14 +43,15 @@ pub(crate) fn cycles_of_open_and_close_leave_nothing_behind() {
         bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
         bench.worker.close().unwrap();
     };
-    // What the process allocates once is allocated by the first few.
-    (0..10).for_each(|_| cycle());
-    let (before, resident_before) = (descriptors(), resident());
+    // What the process allocates once, and where the allocator settles, is found out by the first ones.
     (0..100).for_each(|_| cycle());
+    let (before, resident_before) = (descriptors(), resident());
+    let cycles = std::env::var("LANEWAY_CYCLES").map_or(CYCLES, |text| text.parse().unwrap());
+    (0..cycles).for_each(|_| cycle());
     assert_eq!(descriptors(), before);
     assert_eq!((children(), mappings(), threads()), (vec![], 0, 1));
     let grown = resident().saturating_sub(resident_before);
-    assert!(grown < 1 << 20, "resident memory grew by {grown} bytes in 100 cycles");
+    assert!(grown < 1 << 20, "resident memory grew by {grown} bytes in {cycles} cycles");
 }
 
 /// P-13
@@ -164,6 +168,7 @@ pub(crate) fn a_buffer_dropped_while_a_task_names_it_is_freed_later() {
     assert!(matches!(bench.worker.tensor::<i32>(&[8 << 10]), Err(Error::BuffersFull { .. })), "still named");
     gate.open();
     run.wait().unwrap();
+    until("it is given back", || bench.worker.tensor::<i32>(&[8 << 10]).is_ok());
     let again = bench.tensor(8 << 10);
     assert!(again.to_vec().unwrap().iter().all(|&x| x == 0), "freed memory comes back zeroed");
     bench.worker.close().unwrap();

@@ -1,0 +1,158 @@
+//! What a worker and its children are doing (P-20).
+
+use std::fmt;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use laneway_core::ids::{DispatchId, EndpointIndex, RunId};
+use laneway_core::lane::{ExitCause, Label, Phase};
+use laneway_core::wire::Digest;
+
+use crate::live::{Inner, Live};
+use crate::supervisor::Child;
+use crate::sys::clock;
+use crate::worker::{Worker, WorkerState};
+
+/// A look at a worker and its children, taken without stopping anything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Health {
+    /// The worker's level.
+    pub level: u32,
+    /// Where the worker is in its life.
+    pub state: &'static str,
+    /// Whether it takes runs and every child lives.
+    pub ready: bool,
+    /// Bytes of its regions that are backed by memory (P-33).
+    pub committed_bytes: u64,
+    /// Its children, by endpoint; none before init and after close.
+    pub children: Vec<ChildHealth>,
+}
+
+/// One child.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ChildHealth {
+    /// What users call it.
+    pub label: Label,
+    /// What kind of child it is.
+    pub kind: &'static str,
+    /// Its process id.
+    pub pid: i32,
+    /// What it is doing.
+    pub doing: Doing,
+}
+
+/// What a child is doing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Doing {
+    /// It waits for work.
+    Idle,
+    /// It has a task.
+    Busy {
+        /// The run of the task.
+        run: RunId,
+        /// Which dispatch of this child.
+        dispatch: DispatchId,
+        /// The callable.
+        callable: Option<Digest>,
+        /// Where the task stands.
+        phase: Phase,
+        /// How long ago it was sent.
+        age: Duration,
+    },
+    /// It accepts nothing any more; why.
+    Poisoned {
+        /// The first reason.
+        reason: String,
+    },
+    /// It has ended; how.
+    Dead {
+        /// The cause.
+        cause: ExitCause,
+    },
+}
+
+impl Health {
+    /// Children whose task is older than `age`: what a stall report names.
+    pub fn stalled(&self, age: Duration) -> impl Iterator<Item = &ChildHealth> {
+        self.children.iter().filter(move |child| matches!(child.doing, Doing::Busy { age: found, .. } if found >= age))
+    }
+}
+
+impl fmt::Display for ChildHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, pid {}): {}", self.label, self.kind, self.pid, self.doing)
+    }
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle => f.write_str("idle"),
+            Self::Busy { run, dispatch, callable, phase, age } => {
+                write!(f, "run {run}, dispatch {dispatch}, {phase} for {age:?}")?;
+                callable.as_ref().map_or(Ok(()), |callable| write!(f, ", callable {callable}"))
+            }
+            Self::Poisoned { reason } => write!(f, "unusable: {reason}"),
+            Self::Dead { cause } => write!(f, "{cause}"),
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ready = if self.ready { "ready" } else { "not ready" };
+        write!(f, "level {}: {}, {ready}, {} bytes committed", self.level, self.state, self.committed_bytes)?;
+        self.children.iter().try_for_each(|child| write!(f, "\n  {child}"))
+    }
+}
+
+impl Worker {
+    /// What the worker and its children are doing. Callable at any time and from any thread: it waits for nothing but a step of
+    /// whoever drives.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let (level, state, live) = self.snapshot();
+        match live {
+            Some(live) => live.health(state),
+            None => Health { level, state: state.name(), ready: false, committed_bytes: 0, children: Vec::new() },
+        }
+    }
+}
+
+impl Live {
+    fn health(&self, state: WorkerState) -> Health {
+        let inner = self.lock();
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        let children: Vec<_> = supervisor.endpoints().map(|(at, child)| child_health(&inner, at, child)).collect();
+        let lives = |child: &ChildHealth| matches!(child.doing, Doing::Idle | Doing::Busy { .. });
+        Health {
+            level: self.config.level,
+            state: state.name(),
+            ready: state == WorkerState::Ready && children.iter().all(lives),
+            committed_bytes: self.space.committed_bytes(),
+            children,
+        }
+    }
+}
+
+fn child_health(inner: &Inner, endpoint: EndpointIndex, child: &Child) -> ChildHealth {
+    let lane = inner.driver.lane(endpoint);
+    let flight = lane.and_then(|lane| lane.active().or(lane.staged()));
+    let reason = lane.and_then(|lane| lane.poison());
+    let doing = match (child.process.exit(), reason, flight) {
+        (Some(exit), ..) => Doing::Dead { cause: child.cause(exit) },
+        (None, Some(reason), _) => Doing::Poisoned { reason: reason.to_string() },
+        (None, None, Some(flight)) => Doing::Busy {
+            run: flight.identity.run,
+            dispatch: flight.identity.dispatch,
+            callable: inner.driver.engine().payload(flight.key).map(|payload| *payload.digest),
+            phase: flight.phase,
+            age: clock::now().since(flight.since),
+        },
+        (None, None, None) => Doing::Idle,
+    };
+    ChildHealth { label: child.label, kind: child.kind, pid: child.process.pid(), doing }
+}
