@@ -62,12 +62,19 @@ impl Engine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn live_worker(&self, worker: WorkerId) -> Result<WorkerIndex, EngineError> {
-        let Some(index) = self.workers.next_level(worker) else { return Err(EngineError::UnknownWorker { worker }) };
-        match self.workers[index].life {
-            Life::Alive => Ok(index),
-            Life::Dead(text) => Err(EngineError::TargetDead { worker, reason: String::from(self.texts.get(text)) }),
+        match self.workers.next_level(worker) {
+            Some(index) if self.workers[index].life == Life::Alive => Ok(index),
+            found => Err(self.why_no_worker(worker, found)),
+        }
+    }
+
+    #[cold]
+    fn why_no_worker(&self, worker: WorkerId, found: Option<WorkerIndex>) -> EngineError {
+        match found.map(|index| self.workers[index].life) {
+            Some(Life::Dead(text)) => EngineError::TargetDead { worker, reason: String::from(self.texts.get(text)) },
+            Some(Life::Alive) | None => EngineError::UnknownWorker { worker },
         }
     }
 
@@ -94,6 +101,17 @@ impl Engine {
         if let Some((backing, RangeKind::Buffer | RangeKind::Shared | RangeKind::Outer)) = self.backings.recent(range) {
             return Ok((backing, None));
         }
+        self.look_up_host(run, range, tag, argument)
+    }
+
+    #[inline(never)]
+    fn look_up_host(
+        &mut self,
+        run: PipelineSlot,
+        range: ByteRange,
+        tag: TensorTag,
+        argument: Argument,
+    ) -> Result<(Backing, Option<TaskSlot>), EngineError> {
         let address = range.start;
         match self.backings.host(range) {
             HostPlace::Slab { backing, owner, run: of, .. } if of == run => Ok((backing, Some(owner))),

@@ -119,11 +119,13 @@ impl Engine {
         if needed <= capacity - used {
             return Ok(());
         }
-        Err(self.blocked(
-            Resource::MapEntries,
-            (self.map.count(self.slots[slot].entries) + needed).into(),
-            capacity.into(),
-        ))
+        Err(self.entries_full(slot, needed))
+    }
+
+    #[cold]
+    fn entries_full(&self, slot: TaskSlot, needed: u32) -> EngineError {
+        let needed = self.map.count(self.slots[slot].entries) + needed;
+        self.blocked(Resource::MapEntries, needed.into(), self.map.capacity().into())
     }
 
     /// The worker whose device memory an argument of this member names.
@@ -137,6 +139,7 @@ impl Engine {
 
     /// Connects `slot` to the task of every entry of a chain: as a reader of what it writes if `poison` is given, else
     /// only in time.
+    #[inline(never)]
     fn wire_after(&mut self, slot: TaskSlot, mut entry: u32, mut poison: Option<&mut u32>) -> Result<(), EngineError> {
         while entry != NIL {
             let producer = self.map.slot(entry);

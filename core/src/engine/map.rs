@@ -209,7 +209,7 @@ impl Map {
                     right = node.right;
                     let own = &node.window;
                     hit = own.range.end > start
-                        && own.may_overlap(window)
+                        && own.rows_meet(window)
                         && (own.decides(window) || self.shape_meets(at, shape));
                 }
             }

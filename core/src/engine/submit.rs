@@ -214,7 +214,10 @@ impl Engine {
         match destination {
             Destination::One(kind) => {
                 self.slots[slot].kind = kind;
-                self.slots[slot].args = self.take_list(slot, 0, submission.members[0], wiring)?;
+                let list = submission.members[0];
+                if !list.is_empty() {
+                    self.slots[slot].args = self.take_list(slot, 0, list, wiring)?;
+                }
             }
             Destination::Group => self.fill_group(slot, submission, wiring)?,
         }
@@ -258,14 +261,15 @@ impl Engine {
             if let Some(target) = targets.and_then(|targets| self.workers.next_level(targets[index])) {
                 self.members.members[first as usize + index].target = target;
             }
-            let args = self.take_list(slot, index, args, wiring)?;
-            self.members.members[first as usize + index].args = args;
+            if !args.is_empty() {
+                let args = self.take_list(slot, index, args, wiring)?;
+                self.members.members[first as usize + index].args = args;
+            }
         }
         Ok(())
     }
 
-    /// Checks and connects the tensors of one list, and encodes it into the arena. A list without arguments takes no
-    /// room.
+    /// Checks and connects the tensors of one list that is not empty, and encodes it into the arena.
     fn take_list(
         &mut self,
         slot: TaskSlot,
@@ -275,9 +279,6 @@ impl Engine {
     ) -> Result<ArgsRef, EngineError> {
         args.check().map_err(|error| EngineError::Arguments { member, error })?;
         let view = args.view();
-        if view.counts().word() == 0 {
-            return Ok(ArgsRef::EMPTY);
-        }
         let (tensors, scalars) = (view.tensors(), view.scalars());
         if !tensors.is_empty() {
             self.wire_list(slot, member, List { tensors, tags: args.tags(), ranges: args.ranges() }, wiring)?;

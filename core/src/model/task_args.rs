@@ -130,7 +130,16 @@ impl TaskArgs {
     /// # Errors
     /// That error; the list is then not what its user meant, and submit refuses it.
     pub fn check(&self) -> Result<(), ModelError> {
-        self.fault.map_or(Ok(()), Err)
+        match &self.fault {
+            None => Ok(()),
+            Some(fault) => Err(*fault),
+        }
+    }
+
+    /// Whether it holds neither tensors nor scalars, nor an error.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.counts.word() == 0 && self.fault.is_none()
     }
 
     /// The list as a task sees it.
