@@ -16,8 +16,10 @@ fn cases() -> u32 {
     std::env::var("LANEWAY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(5_000)
 }
 
+/// The committed seeds of a target, or those in `LANEWAY_CORPUS`: `../fuzz/corpus` replays what a run of the fuzzer kept.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target.name);
+    let corpus = std::env::var("LANEWAY_CORPUS").unwrap_or_else(|_| "../fuzz/seeds".into());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(corpus).join(target.name);
     let mut paths: Vec<_> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.expect("an entry").path())
