@@ -49,7 +49,7 @@ impl<'a> Orchestrator<'a> {
         let digest: Digest = hashid.parse().map_err(invalid)?;
         let why = "the worker above did not pass it on";
         let unknown = CallableError::CallableHandleMutated { digest, why };
-        Ok(self.live.lock().registry.from_above(&digest).ok_or(unknown)?)
+        Ok(self.live.lock().registry.handle_from_above(&digest).ok_or(unknown)?)
     }
 
     /// Each task that is submitted from here on must end within `deadline` of its dispatch, whatever it runs; `None`, as at

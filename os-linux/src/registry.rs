@@ -263,7 +263,7 @@ impl Registry {
     }
 
     /// The handle of what the worker above registered.
-    pub(crate) fn from_above(&self, digest: &Digest) -> Option<CallableHandle> {
+    pub(crate) fn handle_from_above(&self, digest: &Digest) -> Option<CallableHandle> {
         let entry = self.by_digest.get(digest).filter(|entry| entry.standing == Standing::Ready)?;
         let (kind, role) = (entry.kind, entry.role);
         Some(CallableHandle { digest: *digest, kind, role, owner: self.owner, id: entry.above? })

@@ -76,7 +76,7 @@ impl Live {
                 }
                 rounds += 1;
                 // Sleepers that were woken, or whose time is over, take the lock where nobody counts them.
-                if self.is_contended() || (inner.sleepers > 0 && rounds % LET_IN == 0) {
+                if self.is_contended() || (inner.sleepers > 0 && rounds.is_multiple_of(LET_IN)) {
                     inner = self.let_others_in(inner);
                 }
                 if deadline.is_some_and(|deadline| deadline <= now) {

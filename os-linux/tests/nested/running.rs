@@ -218,8 +218,8 @@ pub(crate) fn one_name_is_given_to_one_function() {
     let error = worker.register("one", |_| Err("another".into())).unwrap_err();
     let Error::Callable(CallableError::CallableNameTaken { name, taken, asked }) = &error else { panic!("{error}") };
     assert!(name == "one" && taken != asked, "{error}");
-    let (f, g): (fn(&laneway_linux::SubArgs<'_>) -> _, fn(&laneway_linux::SubArgs<'_>) -> _) =
-        (|_| Ok(()), |_| Err("something else".into()));
+    type Function = fn(&laneway_linux::SubArgs<'_>) -> Result<(), laneway_linux::BoxError>;
+    let (f, g): (Function, Function) = (|_| Ok(()), |_| Err("something else".into()));
     worker.register("pointer", f).unwrap();
     worker.register("pointer", f).unwrap();
     let error = worker.register("pointer", g).unwrap_err();
