@@ -9,7 +9,8 @@ use laneway_core::wire::args::{self, ArgsSnapshot, ArgsView};
 use laneway_core::wire::control::{ControlFrame, ControlRequest, CopySpan};
 use laneway_core::wire::frame::{self, FrameArgs, TaskFrame};
 use laneway_core::wire::remote::{
-    ChipPayload, FrameHeader, FrameType, HEADER_BYTES, Payload, RemoteConfig, RemoteReply, RemoteRequest, caps,
+    ChipPayload, FrameHeader, FrameType, HEADER_BYTES, Payload, RemoteArgsParts, RemoteConfig, RemoteReply,
+    RemoteRequest, RemoteTaskParts, caps,
 };
 use laneway_core::wire::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -400,6 +401,14 @@ pub(crate) fn remote_frame(input: &[u8]) {
                 sidecar.check(args.inline().len() as u32).expect("a decoded sidecar is legal");
             });
             task.config.to_config().expect("a decoded config is legal");
+            let (tensors, sidecars): (Vec<_>, Vec<_>) = args.tensors().zip(args.sidecars()).unzip();
+            let scalars: Vec<_> = args.scalars().collect();
+            let (tensors, sidecars, scalars) = (&tensors[..], &sidecars[..], &scalars[..]);
+            let args = RemoteArgsParts { tensors, sidecars, scalars, inline: args.inline() };
+            let parts = RemoteTaskParts { digest: task.digest, config: task.config, args };
+            out.fill(0);
+            assert_eq!(parts.encode(&mut out), Ok(payload.len()));
+            assert!(out == payload, "a task encodes from its parts to the bytes that it was decoded from");
         }
         Payload::Control(control) => {
             let Ok(request) = RemoteRequest::decode(control.command, control.body) else { return };
