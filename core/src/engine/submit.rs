@@ -85,28 +85,17 @@ impl Engine {
         submission: &Submission<'_>,
         allocated: &mut dyn FnMut(Allocated),
     ) -> Result<(), EngineError> {
-        match self.try_submit(run, submission, allocated) {
-            Err(EngineError::Blocked { resource, .. }) if self.let_go_of_completed(resource) => {
-                self.try_submit(run, submission, allocated)
-            }
-            result => result,
-        }
-    }
-
-    fn try_submit(
-        &mut self,
-        run: RunId,
-        submission: &Submission<'_>,
-        allocated: &mut dyn FnMut(Allocated),
-    ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
         let destination = self.check_target(submission)?;
-        let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
+        let Some(slot) = self.slots.reserve() else {
+            let full = self.window_full();
+            return self.submit_again(full, run, submission, allocated);
+        };
         self.prepare(slot, lease, submission);
         let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL };
         if let Err(error) = self.take_in(slot, submission, destination, &mut wiring) {
             self.abandon(slot);
-            return Err(error);
+            return self.submit_again(error, run, submission, allocated);
         }
         // Nothing fails from here on.
         if wiring.outputs > 0 {
@@ -117,6 +106,24 @@ impl Engine {
         }
         self.publish(slot, wiring.poison);
         Ok(())
+    }
+
+    /// A submit that is blocked on a pool gets another try if open scopes let go of something for it. They never do twice
+    /// in a row.
+    #[cold]
+    fn submit_again(
+        &mut self,
+        error: EngineError,
+        run: RunId,
+        submission: &Submission<'_>,
+        allocated: &mut dyn FnMut(Allocated),
+    ) -> Result<(), EngineError> {
+        match error {
+            EngineError::Blocked { resource, .. } if self.let_go_of_completed(resource) => {
+                self.submit(run, submission, allocated)
+            }
+            error => Err(error),
+        }
     }
 
     /// Allocates `bytes` from the ring of the innermost scope: a slab that lives until its scope has ended and every
