@@ -32,6 +32,8 @@ pub enum Role {
     Orchestration,
     /// A chip.
     Chip,
+    /// A child of a user's own kind (P-28).
+    Custom,
 }
 
 impl Role {
@@ -39,7 +41,7 @@ impl Role {
     #[must_use]
     pub const fn namespace(self) -> Namespace {
         match self {
-            Self::Function | Self::Orchestration => Namespace::LocalPython,
+            Self::Function | Self::Orchestration | Self::Custom => Namespace::LocalPython,
             Self::Chip => Namespace::LocalChip,
         }
     }
@@ -51,6 +53,7 @@ impl fmt::Display for Role {
             Self::Function => "a host function, for SUB children",
             Self::Orchestration => "an orchestration, for nested workers",
             Self::Chip => "a chip callable",
+            Self::Custom => "a callable for children of a user's own kind",
         })
     }
 }
@@ -104,6 +107,7 @@ pub(crate) enum Body {
     Function(HostFn),
     Orchestration(OrchestrationFn),
     Chip(Arc<[u8]>),
+    Custom(Arc<[u8]>),
     /// Resolved in the child that calls it.
     Late(Late),
 }
@@ -115,6 +119,7 @@ impl Body {
             Self::Function(_) => Role::Function,
             Self::Orchestration(_) => Role::Orchestration,
             Self::Chip(_) => Role::Chip,
+            Self::Custom(_) => Role::Custom,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use laneway_core::chip::ChipError;
 use laneway_core::driver::{ControlError, DriverError};
 use laneway_core::engine::{EngineError, FailureKind};
-use laneway_core::ids::{EndpointIndex, RunId};
+use laneway_core::ids::RunId;
 use laneway_core::lane::{ExitCause, Label};
 use laneway_core::model::ModelError;
 use laneway_core::wire::{Digest, Dtype, Namespace, TensorFault, WireError};
@@ -220,23 +220,29 @@ pub enum Error {
     },
     /// `close` found runs that did not end; nothing was torn down.
     #[error(
-        "runs are still open {after:?} after close was called; nothing was torn down: call close again, or close_now"
+        "runs are still open {after:?} after close was called; nothing was torn down: call close again, or close_now; at \
+         work {}", if running.is_empty() { "is nobody: a callback has not returned" } else { running }
     )]
     CloseTimedOut {
         /// The drain budget.
         after: Duration,
+        /// The children that have a task, and which.
+        running: String,
     },
-    /// Children that not even SIGKILL ended in time (P-12).
-    #[error("children could not be ended: {}", Listed(.children))]
+    /// Children that not even SIGKILL ended in time (P-12, P-25).
+    #[error(
+        "children could not be ended, and their memory is kept until they are gone (see the state in /proc/<pid>/status): {}",
+        Listed(.children)
+    )]
     Survivors {
         /// Who, with the process id.
-        children: Vec<(Label, i32)>,
+        children: Vec<(Label, ProcessId)>,
     },
     /// Children that did not leave in order while the worker closed (P-15).
     #[error("children did not leave in order: {}", Listed(.children))]
     AbnormalExits {
-        /// Which endpoint, and how it ended.
-        children: Vec<(EndpointIndex, ExitCause)>,
+        /// Which child, and how it ended.
+        children: Vec<(Label, ExitCause)>,
     },
     /// A callable could not be registered, unregistered or used.
     #[error(transparent)]
@@ -513,6 +519,16 @@ impl fmt::Display for StartCause {
             Self::Depth { depth } => write!(f, "it published pipeline depth {depth}, legal are 1 and 2"),
             Self::Illegal { found } => write!(f, "it published state {found}, which a starting child cannot be in"),
         }
+    }
+}
+
+/// A process id, as messages show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessId(pub i32);
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}", self.0)
     }
 }
 

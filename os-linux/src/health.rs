@@ -123,7 +123,7 @@ impl Worker {
 }
 
 impl Live {
-    fn health(&self, state: WorkerState) -> Health {
+    pub(crate) fn health(&self, state: WorkerState) -> Health {
         let inner = self.lock();
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
         let children: Vec<_> = supervisor.endpoints().map(|(at, child)| child_health(&inner, at, child)).collect();

@@ -111,7 +111,7 @@ impl Live {
         let (staged, bytes) = (Staged::Region(staging.offset()), staging.len());
         let request = match role {
             Role::Chip => ControlRequest::Register { staged, bytes, digest },
-            Role::Function | Role::Orchestration => ControlRequest::PyRegister { staged, bytes, digest },
+            Role::Function | Role::Orchestration | Role::Custom => ControlRequest::PyRegister { staged, bytes, digest },
         };
         let scope = self.in_scope(role);
         let (inner, answers) = self.ask(self.lock(), &scope, &request);
@@ -234,7 +234,7 @@ impl Live {
 const fn removal(role: Role, digest: Digest) -> ControlRequest {
     match role {
         Role::Chip => ControlRequest::Unregister { digest },
-        Role::Function | Role::Orchestration => ControlRequest::PyUnregister { digest },
+        Role::Function | Role::Orchestration | Role::Custom => ControlRequest::PyUnregister { digest },
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a worker is made of between a successful `init` and the end of `close`.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::ThreadId;
 
@@ -80,6 +80,8 @@ pub(crate) struct Live {
     pub(crate) builders: Condvar,
     pub(crate) bell: BellWord,
     pub(crate) inbox: Inbox,
+    /// Whether a driver panicked: nobody has the right that it held.
+    pub(crate) panicked: AtomicBool,
     /// The mailboxes, by endpoint, for looking at them without the lock.
     pub(crate) words: Box<[MappedWords]>,
     pub(crate) wakes: Wakes,
@@ -157,6 +159,7 @@ impl Live {
             window: parts.config.spin_window(),
             bell: parts.bell,
             inbox: Inbox::default(),
+            panicked: AtomicBool::new(false),
             words: parts.words,
             wakes: parts.wakes,
             waiter_set: parts.waiter_set,

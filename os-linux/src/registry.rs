@@ -67,6 +67,9 @@ impl Function {
     }
 }
 
+/// Bytes and what they are called.
+pub(crate) type Named = (Digest, Arc<[u8]>);
+
 /// What the caller of [`Registry::begin`] has to do.
 pub(crate) enum Begun {
     /// Nothing: the children have it.
@@ -136,6 +139,14 @@ impl Registry {
         self.snapshot("", digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
     }
 
+    /// Registers bytes for children of a user's own kind.
+    pub(crate) fn custom(&mut self, name: &str, version: u32, bytes: &[u8]) -> Result<CallableHandle, Error> {
+        let captured = identity::sha256(bytes);
+        let digest = Descriptor::Native { name, version, captured, instance: 0 }.digest()?;
+        let function = Function::Late("bytes for children of a user's own kind".to_owned());
+        self.snapshot(name, digest, CallableKind::Native, Body::Custom(bytes.into()), Some(function))
+    }
+
     fn snapshot(
         &mut self,
         name: &str,
@@ -160,7 +171,7 @@ impl Registry {
     }
 
     /// Takes over the chip callables of the worker above, for the chips below.
-    pub(crate) fn adopt_chips(&mut self, blobs: Vec<(Digest, Arc<[u8]>)>) {
+    pub(crate) fn adopt_chips(&mut self, blobs: Vec<Named>) {
         for (digest, blob) in blobs {
             let id = self.new_id();
             let entry = self.by_digest.entry(digest).or_insert(Entry {
@@ -337,12 +348,21 @@ impl Registry {
     }
 
     /// The chip callables, for a chip child.
-    pub(crate) fn chip_blobs(&self) -> Vec<(Digest, Arc<[u8]>)> {
+    pub(crate) fn chip_blobs(&self) -> Vec<Named> {
         let chip = |(digest, entry): (&Digest, &Entry)| match &entry.body {
             Some(Body::Chip(blob)) => Some((*digest, blob.clone())),
             _ => None,
         };
         self.by_digest.iter().filter_map(chip).collect()
+    }
+
+    /// What was registered for children of a user's own kind.
+    pub(crate) fn custom_callables(&self) -> Result<Vec<Named>, Error> {
+        let bodies = self.bodies(Role::Custom, |body| match body {
+            Body::Custom(bytes) => Some(bytes),
+            _ => None,
+        })?;
+        Ok(bodies.into_iter().collect())
     }
 
     /// Bodies of one role, ready to be called in this process.

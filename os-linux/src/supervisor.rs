@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{ExitCause, Label};
 
-use crate::error::{Error, StartCause};
+use crate::error::{Error, ProcessId, StartCause};
 use crate::link::Link;
 use crate::progress::News;
 use crate::sys::child::ChildProcess;
@@ -133,9 +133,9 @@ impl Supervisor {
     }
 
     /// Children that have not been reaped, as (what users call them, pid).
-    pub(crate) fn survivors(&self) -> Vec<(Label, i32)> {
+    pub(crate) fn survivors(&self) -> Vec<(Label, ProcessId)> {
         let alive = self.children.iter().filter(|child| child.process.exit().is_none());
-        alive.map(|child| (child.label, child.process.pid())).collect()
+        alive.map(|child| (child.label, ProcessId(child.process.pid()))).collect()
     }
 
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (EndpointIndex, &Child)> {

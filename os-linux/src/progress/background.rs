@@ -14,6 +14,7 @@ use crate::live::Live;
 use crate::supervisor::Woken;
 use crate::sys::clock;
 use crate::sys::epoll::{Events, Poller, Watch};
+use crate::sys::panics;
 use crate::sys::threads::LibraryThread;
 
 /// How long a callback may be silent between two submits before the background thread drives for it.
@@ -77,7 +78,8 @@ impl Background {
     pub(crate) fn stop(self, live: &Live) {
         self.stop.store(true, Ordering::Release);
         live.control.ring();
-        self.thread.join();
+        // It ends by a panic only if this crate has a bug; the children are taken down all the same.
+        let _ = panics::catch(|| self.thread.join());
     }
 }
 
@@ -85,6 +87,7 @@ impl Live {
     /// Does what falls to the background thread now; when it wants to be woken at the latest.
     fn background_round(&self, silence: bool, rounds_seen: &mut Option<u32>) -> Option<Instant> {
         let mut inner = self.lock();
+        self.recover(&mut inner);
         if let (true, Right::Builder { rounds }) = (silence, inner.right) {
             if *rounds_seen == Some(rounds) {
                 *rounds_seen = None;

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use laneway_core::driver::{Step, Watch};
 use laneway_core::engine::RunPhase;
 use laneway_core::ids::{EndpointIndex, RunId};
+use laneway_core::lane::Poison;
 use laneway_core::mailbox::Words;
 use laneway_core::time::Instant;
 
@@ -27,6 +29,18 @@ const STUCK: &str = "the child, or something that it started, did not end after 
 /// After so many rounds with news a driver lets sleepers in.
 const LET_IN: u32 = 64;
 
+/// Tells the background thread when a driver unwinds: a bug under the lock must not leave the right with nobody (L-26).
+struct Unwinding<'a>(&'a Live);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.panicked.store(true, Ordering::Release);
+            self.0.control.ring();
+        }
+    }
+}
+
 impl Inner {
     /// A child ended or was killed: what is left of it has a grace period.
     fn doom(&mut self, endpoint: EndpointIndex, now: Instant) {
@@ -45,6 +59,7 @@ impl Live {
         deadline: Option<Instant>,
         mut done: impl FnMut(&mut Inner) -> Option<R>,
     ) -> (Guard<'a>, Option<R>) {
+        let _watch = Unwinding(self);
         let mut holding = false;
         let mut announced = false;
         let mut rounds = 0_u32;
@@ -186,6 +201,20 @@ impl Live {
             inner.driver.stuck(endpoint, STUCK, now);
         }
         self.round(inner, now);
+    }
+
+    /// After a driver panicked: what it left behind cannot be trusted, so every endpoint is given up, and the right comes back
+    /// (L-26).
+    pub(crate) fn recover(&self, inner: &mut Inner) {
+        if self.panicked.swap(false, Ordering::AcqRel) {
+            let now = clock::now();
+            for endpoint in (0..self.words.len()).map(|i| EndpointIndex(i as u16)) {
+                inner.driver.poison(endpoint, Poison::Driver, now);
+            }
+            inner.right = Right::Background;
+            inner.changes += 1;
+            self.turn.notify_all();
+        }
     }
 
     /// Wakes whoever sleeps for the worker, so that it looks at the new deadline.

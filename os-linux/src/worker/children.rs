@@ -12,6 +12,7 @@ use laneway_core::time::Instant;
 use laneway_core::wire::Protocol;
 
 use super::Worker;
+use super::custom::{CustomChild, CustomStart};
 use super::nested::{self, NestedLeaf};
 use super::outer::{Above, Outer};
 use super::staged::StagedRunner;
@@ -71,6 +72,7 @@ impl fmt::Debug for Chip {
 pub(super) enum Plan {
     Chip { id: WorkerId, chip: Chip },
     Nested { id: WorkerId, worker: Worker },
+    Custom { id: WorkerId, child: CustomChild },
     Sub { id: SubId },
 }
 
@@ -78,6 +80,7 @@ pub(super) enum Plan {
 enum NextLevel {
     Chip(Chip),
     Nested(Worker),
+    Custom(CustomChild),
 }
 
 /// Most chips and nested workers of one worker.
@@ -102,6 +105,10 @@ impl Children {
         self.add(NextLevel::Nested(worker))
     }
 
+    pub(super) fn add_custom(&mut self, child: CustomChild) -> Result<WorkerId, Error> {
+        self.add(NextLevel::Custom(child))
+    }
+
     fn add(&mut self, child: NextLevel) -> Result<WorkerId, Error> {
         let (value, most) = (self.next_level.len() as u64, MOST_NEXT_LEVEL);
         let id = if value < most { WorkerId::new(value as i32) } else { None };
@@ -115,6 +122,7 @@ impl Children {
         self.next_level.iter().any(|child| match child {
             NextLevel::Chip(_) => true,
             NextLevel::Nested(worker) => worker.has_chips_below(),
+            NextLevel::Custom(_) => false,
         })
     }
 
@@ -124,6 +132,7 @@ impl Children {
             Role::Function => self.subs > 0,
             Role::Orchestration => self.next_level.iter().any(|child| matches!(child, NextLevel::Nested(_))),
             Role::Chip => self.has_chips(),
+            Role::Custom => self.next_level.iter().any(|child| matches!(child, NextLevel::Custom(_))),
         }
     }
 
@@ -144,6 +153,7 @@ impl Children {
             Some(match child {
                 NextLevel::Chip(chip) => Plan::Chip { id, chip },
                 NextLevel::Nested(worker) => Plan::Nested { id, worker },
+                NextLevel::Custom(child) => Plan::Custom { id, child },
             })
         });
         next_level.chain((0..self.subs).map(|i| Plan::Sub { id: SubId(i) })).collect()
@@ -167,7 +177,7 @@ pub(super) struct Given<'a> {
 impl Plan {
     pub(super) fn label(&self) -> Label {
         match self {
-            Self::Chip { id, .. } | Self::Nested { id, .. } => Label::Worker(*id),
+            Self::Chip { id, .. } | Self::Nested { id, .. } | Self::Custom { id, .. } => Label::Worker(*id),
             Self::Sub { id } => Label::Sub(*id),
         }
     }
@@ -177,6 +187,7 @@ impl Plan {
         match self {
             Self::Chip { .. } => "chip",
             Self::Nested { .. } => "nested worker",
+            Self::Custom { child, .. } => child.kind,
             Self::Sub { .. } => "SUB child",
         }
     }
@@ -186,6 +197,7 @@ impl Plan {
         match self {
             Self::Chip { .. } => Role::Chip,
             Self::Nested { .. } => Role::Orchestration,
+            Self::Custom { .. } => Role::Custom,
             Self::Sub { .. } => Role::Function,
         }
     }
@@ -201,6 +213,7 @@ impl Plan {
         match self {
             Self::Chip { id, .. } => format!("chip {id}"),
             Self::Nested { id, .. } => format!("nested {id}"),
+            Self::Custom { id, child } => format!("{} {id}", child.kind),
             Self::Sub { id } => format!("sub {id}"),
         }
     }
@@ -217,7 +230,7 @@ impl Plan {
         match self {
             Self::Chip { .. } => AtHangUp::Look,
             // The processes below it follow by their own lifelines (L-32).
-            Self::Nested { .. } | Self::Sub { .. } => AtHangUp::Die,
+            Self::Nested { .. } | Self::Custom { .. } | Self::Sub { .. } => AtHangUp::Die,
         }
     }
 
@@ -259,6 +272,16 @@ impl Plan {
                     given.staging.clone(),
                     given.images.clone(),
                 );
+                let mut child = Child::new(words, Blocking::new(leaf), spec(0));
+                publish_ready(&words, 0);
+                *ready = true;
+                ring.published();
+                Ok(serve(&mut child, ring, bed, given.window))
+            }
+            Self::Custom { child, .. } => {
+                let callables = given.registry.custom_callables().map_err(|error| error.to_string())?;
+                let start = CustomStart { shared: &given.shared, callables: &callables };
+                let leaf = child.start(start).map_err(|error| error.to_string())?;
                 let mut child = Child::new(words, Blocking::new(leaf), spec(0));
                 publish_ready(&words, 0);
                 *ready = true;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Shared, State, Worker};
+use super::{Shared, State, Worker, WorkerState};
 use crate::Error;
 use crate::live::{Inner, Live};
 use crate::progress::Background;
@@ -136,7 +136,10 @@ impl Live {
             return Ok(());
         }
         inner.closing = false;
-        Err(Error::CloseTimedOut { after: self.config.drain_budget })
+        drop(inner);
+        let running: Vec<_> =
+            self.health(WorkerState::Closing).stalled(Duration::ZERO).map(ToString::to_string).collect();
+        Err(Error::CloseTimedOut { after: self.config.drain_budget, running: running.join("; ") })
     }
 
     /// What was not dispatched fails, and nothing new is (E-36).
@@ -175,7 +178,9 @@ impl Live {
             return Err(Error::Survivors { children: survivors });
         }
         let inner = self.lock();
-        let abnormal: Vec<_> = inner.ends[before..].iter().filter(|(_, cause)| !cause.is_orderly()).copied().collect();
+        let unclean = inner.ends[before..].iter().filter(|(_, cause)| !cause.is_orderly());
+        let label = |at| inner.driver.lane(at).map(|lane| lane.spec().label);
+        let abnormal: Vec<_> = unclean.filter_map(|(at, cause)| Some((label(*at)?, *cause))).collect();
         if abnormal.is_empty() { Ok(()) } else { Err(Error::AbnormalExits { children: abnormal }) }
     }
 }

@@ -164,7 +164,7 @@ impl Worker {
         self.live("unregister")?.unregister(handle)
     }
 
-    fn before_the_forks(
+    pub(super) fn before_the_forks(
         &self,
         name: &str,
         register: impl FnOnce(&mut Registry) -> Result<CallableHandle, Error>,
