@@ -107,17 +107,22 @@ pub(crate) fn what_a_dead_child_left_behind_does_not_hold_up_its_run_for_ever() 
         if helper == 0 {
             // SAFETY: plain system calls.
             unsafe { libc::setsid() };
+            args.tensor::<i32>(0)?.set(1, 1)?;
             loop {
                 std::thread::park();
             }
         }
-        args.tensor::<i32>(0)?.set(0, helper)?;
+        let cells = args.tensor::<i32>(0)?;
+        cells.set(0, helper)?;
+        while cells.get(1) == Some(0) {
+            std::hint::spin_loop();
+        }
         kill_process(rustix::process::getpid(), Signal::KILL)?;
         Ok(())
     });
     let leave = leave.unwrap();
     worker.init().unwrap();
-    let x = worker.tensor::<i32>(&[1]).unwrap();
+    let x = worker.tensor::<i32>(&[2]).unwrap();
     let start = Instant::now();
     let arg = x.as_arg();
     let error = worker.run(|orch| Ok(orch.submit_sub(&leave, TaskArgs::new().no_dep(arg)).map(drop)?)).unwrap_err();
