@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::harness;
 use crate::harness::descriptors;
 use crate::support::{Gate, Tower, add, descendants, hold, small, until, worker};
 
@@ -116,7 +117,7 @@ pub(crate) fn a_killed_root_takes_three_levels_with_it() {
             until("the bottom is busy", || descendants().iter().any(busy));
             kill(root, Signal::KILL);
             let took = until("the tree is gone", || descendants().is_empty());
-            assert!(took < Duration::from_millis(100), "took {took:?}");
+            harness::in_time("the end of the tree", took, Duration::from_millis(100));
             // SAFETY: reaps the child that was forked above.
             unsafe { libc::waitpid(root, std::ptr::null_mut(), 0) };
         }

@@ -15,7 +15,7 @@ use laneway_linux::sys::region::{Region, Sharing};
 use laneway_linux::sys::words::MappedWords;
 use rustix::process::Signal;
 
-use crate::harness::{Channel, LIMIT, is_ready_within};
+use crate::harness::{self, Channel, LIMIT, is_ready_within};
 use crate::support::{BELOW, GONE_WITHIN, HEAD, child, exit_of, sleep_for_ever};
 
 /// A parent with one child that does `what`. Once the child is at it the parent is killed; returns what the child sent
@@ -32,7 +32,7 @@ fn kill_the_parent_of(at_hang_up: AtHangUp, what: impl FnOnce(Lifeline, &Channel
     // It alone: its group is not what takes the child along.
     assert!(parent.process.signal(Signal::KILL));
     let (took, sent) = channel.wait_for_end(LIMIT / 4).expect("the child lives on");
-    assert!(took < GONE_WITHIN, "it took {took:?}");
+    harness::in_time("the end of the child", took, GONE_WITHIN);
     assert!(exit_of(&mut parent).is_killed());
     sent
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, TaskArgs, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::harness;
 use crate::support::{Bench, Gate, children, until};
 
 fn kill(pid: i32) {
@@ -31,7 +32,7 @@ pub(crate) fn a_child_killed_in_the_middle_of_a_task_is_reported_at_once() {
     let text = run.wait().unwrap_err().to_string();
     let took = killed.elapsed();
     assert!(text.contains(&pid.to_string()) && text.contains("SIGKILL"), "names pid and signal: {text}");
-    assert!(took < Duration::from_millis(100), "reported after {took:?}");
+    harness::in_time("the report", took, Duration::from_millis(100));
     assert_eq!(children(), [], "no zombie");
     bench.worker.close().unwrap();
 }
@@ -82,7 +83,7 @@ pub(crate) fn an_idle_child_that_dies_is_noticed() {
     kill(victim);
     // Reaped by the background thread although nobody waits for anything.
     until("the child is reaped", || !children().contains(&victim));
-    assert!(start.elapsed() < Duration::from_millis(500), "took {:?}", start.elapsed());
+    harness::in_time("the reaping", start.elapsed(), Duration::from_millis(500));
     bench.worker.close().unwrap();
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn a_killed_parent_takes_its_tree() {
                 stat.is_empty() || stat.contains(") Z ")
             };
             until("the tree is gone", || tree.iter().all(is_gone));
-            assert!(killed.elapsed() < Duration::from_millis(100), "took {:?}", killed.elapsed());
+            harness::in_time("the end of the tree", killed.elapsed(), Duration::from_millis(100));
             let mut status = 0;
             // SAFETY: reaps the child that was forked above.
             unsafe { libc::waitpid(parent, &mut status, 0) };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Doing, Error, TaskArgs, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::harness;
 use crate::support::{Bench, Gate, until};
 
 /// P-20, P-33
@@ -46,8 +47,7 @@ pub(crate) fn health_is_not_ready_within_ten_milliseconds_of_a_death() {
     while bench.worker.health().ready {
         assert!(start.elapsed() < Duration::from_secs(5));
     }
-    // The machine that runs the tests is busy: the best of a few deaths would be the honest figure, one must do.
-    assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+    harness::in_time("the change of health", start.elapsed(), Duration::from_millis(100));
     let health = bench.worker.health();
     let dead = &health.children[1];
     assert!(matches!(dead.doing, Doing::Dead { .. }) && dead.to_string().contains("SIGKILL"), "{health}");
