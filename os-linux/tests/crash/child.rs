@@ -1,0 +1,227 @@
+//! A child half in a process of its own, over a device that follows its behaviours.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::time::Duration;
+
+use laneway_core::driver::Frames;
+use laneway_core::mailbox::Words;
+use laneway_core::serve::{
+    Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
+};
+use laneway_core::wire::control::ControlRequest;
+use laneway_core::wire::frame::FRAME_BYTES;
+use laneway_core::wire::{Digest, FrameState, Protocol, extension};
+use laneway_linux::sys::eventfd::Bell;
+use laneway_linux::sys::lifeline::Lifeline;
+use laneway_linux::sys::park::{Backoff, Bed, Woke};
+use laneway_linux::sys::words::MappedWords;
+
+use crate::wire::{Phase, Wire, scratch};
+
+/// A callable that every child knows; its first byte says how the task behaves: the number of
+/// polls that it takes, or one of those below.
+pub(crate) fn digest(behaviour: u8) -> Digest {
+    let mut digest = Digest([7; 32]);
+    digest.0[0] = behaviour;
+    digest
+}
+
+/// Fails when it is launched.
+pub(crate) const FAILS: u8 = 200;
+/// Is not known to any child.
+pub(crate) const UNKNOWN: u8 = 201;
+/// Runs until the gate opens.
+pub(crate) const HOLDS: u8 = 202;
+
+/// `Malloc` of so many bytes is served only once the gate for controls opens.
+pub(crate) const SLOW_CONTROL: u64 = 4_711;
+
+/// What a child is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Two frames, prepares beside a running one.
+    Concurrent,
+    /// Two frames, prepares alone.
+    Exclusive,
+    /// One frame, native.
+    Single,
+    /// One frame, one call.
+    Sub,
+}
+
+impl Kind {
+    pub(crate) fn frames(self) -> Frames {
+        match self {
+            Self::Concurrent | Self::Exclusive => Frames::Two,
+            Self::Single | Self::Sub => Frames::One,
+        }
+    }
+
+    pub(crate) fn spec(self) -> ChildSpec {
+        let depth = if self.frames() == Frames::Two { 2 } else { 0 };
+        ChildSpec { frames: self.frames(), protocol: Protocol::ChipTensors, depth }
+    }
+}
+
+/// The device of a child. Each call of it begins and ends with a place to die, and panics where the child half breaks a rule
+/// of the run lane.
+pub(crate) struct Device {
+    pub(crate) kind: Kind,
+    pub(crate) wire: Rc<Wire>,
+    prepared: Vec<u32>,
+    launched: Option<(u32, u8)>,
+    next: u32,
+}
+
+impl Device {
+    pub(crate) fn new(kind: Kind, wire: Rc<Wire>) -> Self {
+        Self { kind, wire, prepared: Vec::new(), launched: None, next: 0 }
+    }
+
+    fn wait_for(&self, gate: usize) {
+        while self.wire.scratch.read(gate) == 0 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+impl Runner for Device {
+    type Token = u32;
+
+    fn knows(&mut self, digest: &Digest) -> bool {
+        digest.0[0] != UNKNOWN
+    }
+
+    fn prepares_concurrently(&self) -> bool {
+        self.kind == Kind::Concurrent
+    }
+
+    fn prepare(&mut self, _: &Task<'_>, _: &mut Report) -> Result<u32, PrepareError> {
+        self.wire.clone().during(Phase::Prepare, || {
+            let others = self.prepared.len() + usize::from(self.launched.is_some());
+            assert!(others <= usize::from(self.kind == Kind::Concurrent), "L-12");
+            self.next += 1;
+            self.prepared.push(self.next);
+            Ok(self.next)
+        })
+    }
+
+    fn launch(&mut self, token: u32, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
+        self.wire.clone().during(Phase::Launch, || {
+            assert!(self.prepared.contains(&token) && self.launched.is_none(), "L-14");
+            let behaviour = task.digest.0[0];
+            if behaviour == FAILS {
+                let _ = write!(report, "{} said no", task.identity);
+                return Err(Failure::MESSAGE);
+            }
+            self.prepared.retain(|prepared| *prepared != token);
+            self.launched = Some((token, if behaviour == HOLDS { HOLDS } else { behaviour % 8 }));
+            let launches = self.wire.scratch.read(scratch::LAUNCHES);
+            self.wire.scratch.write(scratch::LAUNCHES, launches + 1);
+            if self.kind != Kind::Sub {
+                return Ok(Launch::Running);
+            }
+            if behaviour == HOLDS {
+                self.wait_for(scratch::GATE);
+            }
+            Ok(Launch::Complete)
+        })
+    }
+
+    fn accepted(&mut self, _: u32) -> bool {
+        self.kind != Kind::Sub && self.launched.is_some()
+    }
+
+    fn poll(&mut self, token: u32, _: &mut Report) -> Result<Poll, Failure> {
+        self.wire.clone().during(Phase::Run, || {
+            let Some((launched, left)) = &mut self.launched else { panic!("poll without a launched run") };
+            assert_eq!(*launched, token);
+            let done = if *left == HOLDS { self.wire.scratch.read(scratch::GATE) != 0 } else { *left == 0 };
+            if done {
+                return Ok(Poll::Complete);
+            }
+            *left -= u8::from(*left != HOLDS);
+            Ok(Poll::NotReady)
+        })
+    }
+
+    fn finalize(&mut self, token: u32, _: &mut Report) -> Result<(), Failure> {
+        self.wire.clone().during(Phase::Finalise, || {
+            if self.launched.is_some_and(|(launched, _)| launched == token) {
+                self.launched = None;
+            } else {
+                assert!(self.prepared.contains(&token), "L-15: run {token} finalised twice");
+                self.prepared.retain(|prepared| *prepared != token);
+            }
+            Ok(())
+        })
+    }
+
+    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
+        self.wire.clone().during(Phase::Control, || match request {
+            ControlRequest::Malloc { bytes: 0 } => {
+                report.push_str("zero bytes");
+                Err(Failure::MESSAGE)
+            }
+            ControlRequest::Malloc { bytes } => {
+                if *bytes == SLOW_CONTROL {
+                    self.wait_for(scratch::CONTROL_GATE);
+                }
+                Ok(bytes.wrapping_mul(2))
+            }
+            ControlRequest::Unregister { .. } => {
+                assert!(self.prepared.is_empty() && self.launched.is_none(), "L-21");
+                Ok(0)
+            }
+            ControlRequest::CommittedDeviceMemory => Ok(77),
+            _ => Ok(0),
+        })
+    }
+
+    fn shutdown(&mut self) {
+        self.wire.clone().during(Phase::Shutdown, || {
+            assert!(self.prepared.is_empty() && self.launched.is_none(), "L-15: a run leaks at shutdown");
+        });
+    }
+}
+
+/// Rings the parent after each publication, whether it sleeps or not.
+pub(crate) struct RingParent<'a>(pub(crate) &'a Bell);
+
+impl ParentBell for RingParent<'_> {
+    fn published(&mut self) {
+        self.0.ring();
+    }
+}
+
+/// From the first publication of a child to its exit status.
+pub(crate) fn serve<W: Words>(words: W, device: Device, bell: &Bell, parent: &Bell, lifeline: &Lifeline) -> i32 {
+    let spec = device.kind.spec();
+    let mut ring = RingParent(parent);
+    publish_ready(&words, spec.depth);
+    ring.published();
+    let mut bed = Bed::new(bell, lifeline, None).expect("a bed");
+    let mut child = Child::new(words, device, spec);
+    let mut backoff = Backoff::new();
+    loop {
+        let nap = match child.step(&mut ring) {
+            Served::Exit(status) => return status.into(),
+            Served::Worked => {
+                backoff = Backoff::new();
+                continue;
+            }
+            Served::Running => Some(backoff.next_nap()),
+            Served::Idle => None,
+        };
+        if bed.park(child.words(), extension::PARKED, nap, || child.has_work()) == Woke::ParentGone {
+            child.orphaned();
+        }
+    }
+}
+
+/// Whether a task frame is occupied.
+pub(crate) fn is_busy(words: &MappedWords, frame: usize) -> bool {
+    let idle = [FrameState::Idle, FrameState::TaskDone, FrameState::TaskFailed].map(FrameState::raw);
+    !idle.contains(&words.load_relaxed(frame * FRAME_BYTES))
+}

@@ -1,0 +1,92 @@
+//! A parent that is killed at every store into a mailbox.
+#![allow(unsafe_code)]
+
+use std::time::Duration;
+
+use laneway_core::mailbox::Words as _;
+use laneway_core::time::Instant;
+use laneway_linux::child_entry::{ChildSpec, start};
+use laneway_linux::sys::clock;
+use laneway_linux::sys::group::Group;
+use laneway_linux::sys::lifeline::AtHangUp;
+use laneway_linux::sys::words::MappedWords;
+use rustix::process::{WaitOptions, getpid, set_child_subreaper};
+
+use crate::child::Kind;
+use crate::harness::{Channel, LIMIT, is_ready_within};
+use crate::level::Level;
+use crate::points::story;
+use crate::seat::{HANGS, shared_page};
+use crate::tripwire::Tripwire;
+use crate::wire::{Wire, scratch};
+
+/// How soon a tree is gone after its parent was killed (L-32).
+const GONE_WITHIN: Duration = Duration::from_millis(100);
+
+/// A parent whose writes are counted over all its mailboxes is killed at one of them; how long its last child outlived it,
+/// `None` if it came to its end.
+fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
+    page.write(scratch::KILLED_AT, 0);
+    let mut channel = Channel::new();
+    let spec = ChildSpec {
+        group: Group::Head,
+        at_hang_up: AtHangUp::Die,
+        keep_descriptors: &[],
+        keep_mappings: &[],
+        close_foreign_descriptors: false,
+    };
+    // SAFETY: a case has one thread.
+    let mut parent = unsafe {
+        start(&spec, |_| {
+            // The first mailbox counts: a second one would only die sooner.
+            let wires = std::cell::Cell::new(place);
+            let wrap = |words| Tripwire(Wire::new(words, page, wires.replace(u64::MAX)));
+            let Ok(mut level) = Level::open(&[kind, kind], page, u64::MAX, wrap) else { return 1 };
+            story(&mut level);
+            let causes = level.close();
+            i32::from(!causes.iter().all(|cause| cause.is_orderly()))
+        })
+    }
+    .expect("a parent");
+    channel.close_sender();
+    // Everybody below holds the sending end.
+    assert!(channel.wait_for_end(HANGS).is_some(), "{kind:?}, place {place}: somebody outlives its parent");
+    let ended = clock::now();
+    let pidfd = parent.process.pidfd().expect("a pidfd");
+    assert!(is_ready_within(pidfd, LIMIT / 2), "the parent lives on");
+    let exit = parent.process.poll().expect("it has ended");
+    // This process adopts what the parent left.
+    while !matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {}
+    let killed_at = Instant::from_nanos(page.read(scratch::KILLED_AT));
+    if killed_at.as_nanos() == 0 {
+        assert!(exit.is_success(), "{kind:?}, place {place}: {exit}");
+        return None;
+    }
+    assert!(exit.is_killed(), "{exit}");
+    Some(ended.since(killed_at))
+}
+
+/// L-32, T-25: whatever the parent was about, none of its children is there 100 ms later.
+pub(crate) fn a_parent_dies_at_every_place_and_nobody_outlives_it() {
+    set_child_subreaper(Some(getpid())).expect("the case adopts what its parents leave");
+    let (_page, page) = shared_page();
+    let mut took = Vec::new();
+    for kind in [Kind::Concurrent, Kind::Exclusive, Kind::Single, Kind::Sub] {
+        let before = took.len();
+        for place in 0.. {
+            let Some(mut lasted) = kill_at(kind, place, page) else { break };
+            for _ in 0..2 {
+                if lasted > GONE_WITHIN {
+                    lasted = lasted.min(kill_at(kind, place, page).unwrap_or(lasted));
+                }
+            }
+            assert!(lasted <= GONE_WITHIN, "{kind:?}, place {place}: a child lived on for {lasted:?}");
+            took.push(lasted);
+        }
+        println!("a parent of {kind:?}: {} places", took.len() - before);
+        assert!(took.len() - before > 40, "the parent wrote next to nothing");
+    }
+    took.sort_unstable();
+    let at = |percent: usize| took[(took.len() - 1) * percent / 100];
+    println!("{} places; survivors gone: p50 {:?}, p99 {:?}, max {:?}", took.len(), at(50), at(99), at(100));
+}

@@ -1,0 +1,22 @@
+//! One honest half of a mailbox, and on the other side a real process that writes whatever it likes.
+
+#[path = "hostile/attacks.rs"]
+mod attacks;
+#[path = "crash/child.rs"]
+mod child;
+mod harness;
+#[path = "hostile/scribbler.rs"]
+mod scribbler;
+#[path = "crash/seat.rs"]
+mod seat;
+#[path = "crash/wire.rs"]
+mod wire;
+
+use attacks::*;
+
+fn main() -> std::process::ExitCode {
+    harness::main(harness::cases![
+        a_hostile_child_process_cannot_confuse_its_parent,
+        a_hostile_parent_process_cannot_break_its_child,
+    ])
+}
