@@ -103,10 +103,11 @@ impl CallConfig {
     }
 
     /// Whether every field is 0, the config of almost every task. Does not read the prefix behind its first byte.
+    #[inline]
     fn is_unset(&self) -> bool {
-        let rings = self.ring_task_window.iter().chain(&self.ring_heap).chain(&self.ring_dep_pool);
-        let any = rings.fold(0, |any, value| any | value);
-        any == 0 && self.aicpu_thread_num == 0 && !self.is_diagnostic() && self.output_prefix.first() == Some(&0)
+        let any = |[a, b, c, d]: [u64; RINGS]| a | b | c | d;
+        let rings = any(self.ring_task_window) | any(self.ring_heap) | any(self.ring_dep_pool);
+        rings == 0 && self.aicpu_thread_num == 0 && !self.is_diagnostic() && self.output_prefix.first() == Some(&0)
     }
 
     #[inline(never)]
