@@ -67,7 +67,7 @@ pub use view::View;
 pub use worker::{Chip, CustomChild, CustomStart, InitCanceller, Worker, WorkerBuilder};
 
 pub use laneway_core::chip::{DeviceAddress, DeviceRuntime, Platform, RuntimeKind};
-pub use laneway_core::engine::{EngineError, FailureKind};
+pub use laneway_core::engine::{Config as Capacities, EngineError, FailureKind};
 pub use laneway_core::ids::{RunId, WorkerId};
 pub use laneway_core::lane::{ExitCause, Label, Phase};
 pub use laneway_core::model::TaskArgs;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use laneway_core::engine::Config as Capacities;
+
 use super::Worker;
 use crate::Error;
 use crate::config::Config;
@@ -52,6 +54,20 @@ impl WorkerBuilder {
     #[must_use]
     pub fn task_window(mut self, tasks: u32) -> Self {
         self.config.engine.task_window = tasks;
+        self
+    }
+
+    /// Changes capacities of the engine. An error of a full pool names the field to enlarge; the heap rings have a setting of
+    /// their own.
+    ///
+    /// ```
+    /// # use laneway_linux::Worker;
+    /// let worker = Worker::builder().capacities(|engine| engine.edges *= 4).build()?;
+    /// # Ok::<(), laneway_linux::Error>(())
+    /// ```
+    #[must_use]
+    pub fn capacities(mut self, change: impl FnOnce(&mut Capacities)) -> Self {
+        change(&mut self.config.engine);
         self
     }
 

@@ -124,6 +124,10 @@ pub(crate) fn settings_out_of_range_are_refused() {
     assert!(matches!(error, Error::Setting { setting: "subs", .. }), "{error:?}");
     let error = Worker::builder().heap_ring_bytes(1).build().unwrap_err();
     assert!(matches!(error, Error::Setting { setting: "heap_ring_bytes", .. }), "{error:?}");
+    let nowhere = Worker::builder().subs(1).capacities(|engine| engine.edges = 0).build().unwrap();
+    let _ = nowhere.register("nothing", nothing).unwrap();
+    let error = nowhere.init().unwrap_err();
+    assert!(error.to_string().contains("edges"), "names the capacity: {error}");
     let bench = Bench::new(1);
     for shape in [&[][..], &[0], &[1; 6], &[u32::MAX; 3]] {
         let error = bench.worker.tensor::<i32>(shape).unwrap_err();
