@@ -34,6 +34,9 @@ pub(crate) const UNKNOWN: u8 = 201;
 /// Runs until the gate opens.
 pub(crate) const HOLDS: u8 = 202;
 
+/// Ends the process with status 23.
+pub(crate) const EXITS: u8 = 203;
+
 /// `Malloc` of so many bytes is served only once the gate for controls opens.
 pub(crate) const SLOW_CONTROL: u64 = 4_711;
 
@@ -114,6 +117,9 @@ impl Runner for Device {
             if behaviour == FAILS {
                 let _ = write!(report, "{} said no", task.identity);
                 return Err(Failure::MESSAGE);
+            }
+            if behaviour == EXITS {
+                std::process::exit(23);
             }
             self.prepared.retain(|prepared| *prepared != token);
             self.launched = Some((token, if behaviour == HOLDS { HOLDS } else { behaviour % 8 }));

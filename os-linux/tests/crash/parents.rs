@@ -23,8 +23,8 @@ use crate::wire::{Wire, scratch};
 /// How soon a tree is gone after its parent was killed (L-32).
 const GONE_WITHIN: Duration = Duration::from_millis(100);
 
-/// A parent whose writes are counted over all its mailboxes is killed at one of them; how long its last child outlived it,
-/// `None` if it came to its end.
+/// A parent is killed at one of its accesses to the mailbox of its first child; how long its last child outlived it, `None`
+/// if it came to its end.
 fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
     page.write(scratch::KILLED_AT, 0);
     let mut channel = Channel::new();
@@ -38,7 +38,6 @@ fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
     // SAFETY: a case has one thread.
     let mut parent = unsafe {
         start(&spec, |_| {
-            // The first mailbox counts: a second one would only die sooner.
             let wires = std::cell::Cell::new(place);
             let wrap = |words| Tripwire(Wire::new(words, page, wires.replace(u64::MAX)));
             let Ok(mut level) = Level::open(&[kind, kind], page, u64::MAX, wrap) else { return 1 };
@@ -71,7 +70,8 @@ pub(crate) fn a_parent_dies_at_every_place_and_nobody_outlives_it() {
     set_child_subreaper(Some(getpid())).expect("the case adopts what its parents leave");
     let (_page, page) = shared_page();
     let mut took = Vec::new();
-    for kind in [Kind::Concurrent, Kind::Exclusive, Kind::Single, Kind::Sub] {
+    // What a successor is prepared for makes no difference to its parent.
+    for kind in [Kind::Concurrent, Kind::Single, Kind::Sub] {
         let before = took.len();
         for place in 0.. {
             let Some(mut lasted) = kill_at(kind, place, page) else { break };
