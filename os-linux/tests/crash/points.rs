@@ -145,6 +145,9 @@ fn look_at_the_end(level: &mut Level<MappedWords>, runs: &[RunId], kind: Kind, p
         let outcome = level.outcome(*run);
         let of_death = died && outcome.contains(&pid.to_string()) && outcome.contains("SIGKILL");
         assert!(outcome.contains(own) || of_death, "{kind:?}, place {place}: {outcome}");
+        // T-20, T-22: a failure never arrives without its text.
+        let whole = outcome.contains("said no") || outcome.contains("not registered");
+        assert!(whole || !outcome.contains("code 1"), "{kind:?}, place {place}: {outcome}");
     }
     if died {
         look_at_the_dead(level, kind, pid);

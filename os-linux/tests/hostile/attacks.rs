@@ -162,7 +162,7 @@ impl Parent {
     }
 }
 
-/// L-1, L-3, L-26, L-27, L-35, T-20: every dispatch ends once, in a normal completion or with a poisoned endpoint.
+/// L-1, L-3, L-26, L-27, L-35: every dispatch ends once, in a normal completion or with a poisoned endpoint.
 pub(crate) fn a_hostile_child_process_cannot_confuse_its_parent() {
     let (_region, page) = shared_page();
     let clean = Footprint::now();
