@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) doomed: Vec<(EndpointIndex, Instant)>,
     /// What the last round asked for: the next one at this time at the latest.
     pub(crate) deadline: Option<Instant>,
+    /// Controls that were over when sleepers were last told.
+    pub(crate) controls_ended: u64,
     /// Children that have ended, in that order.
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
     /// Buffers that were dropped while a task still named them.
@@ -144,6 +146,7 @@ impl Live {
             doomed: Vec::with_capacity(parts.words.len()),
             deadline: None,
             gone: vec![false; parts.words.len()].into(),
+            controls_ended: 0,
             ends: Vec::with_capacity(parts.words.len()),
             dropped: Vec::new(),
             devices: DeviceBooks::new(parts.next_level.len()),

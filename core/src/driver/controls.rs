@@ -36,12 +36,18 @@ pub(super) struct Controls {
     limit: usize,
     next: u64,
     queued: usize,
+    /// Controls that are over, since the driver was built.
+    ended: u64,
 }
 
 impl Controls {
     /// Room for `limit` controls, bought once.
     pub(super) fn new(limit: usize) -> Self {
-        Self { entries: Vec::with_capacity(limit), limit, next: 1, queued: 0 }
+        Self { entries: Vec::with_capacity(limit), limit, next: 1, queued: 0, ended: 0 }
+    }
+
+    pub(super) const fn ended(&self) -> u64 {
+        self.ended
     }
 
     pub(super) fn push(
@@ -74,6 +80,7 @@ impl Controls {
             let Stage::Queued { request, since, deadline } = entry.stage else { continue };
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let fault = ControlFault::NotSent { waited: now.since(since) };
+                self.ended += 1;
                 entry.stage = Stage::Ended(Err(ControlError { label: entry.label, command: entry.command, fault }));
                 self.queued -= 1;
             } else if is_free(entry.endpoint) {
@@ -102,6 +109,7 @@ impl Controls {
     /// A sent control ended.
     pub(super) fn end(&mut self, ticket: ControlTicket, result: Result<u64, ControlFault>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.ticket == ticket) {
+            self.ended += 1;
             let (label, command) = (entry.label, entry.command);
             entry.stage = Stage::Ended(result.map_err(|fault| ControlError { label, command, fault }));
         }
@@ -115,6 +123,10 @@ impl Controls {
             Stage::Ended(result) => Some(result),
             Stage::Queued { .. } | Stage::Sent => None,
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Whether every control has ended.

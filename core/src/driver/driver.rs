@@ -311,6 +311,19 @@ impl<W: Words> Driver<W> {
         self.controls.take(ticket)
     }
 
+    /// Whether a control is under way, or its result has not been fetched.
+    #[must_use]
+    pub fn has_controls(&self) -> bool {
+        !self.controls.is_empty()
+    }
+
+    /// How many controls are over, since the driver was built: when this changes, whoever waits for one looks at
+    /// [`control_result`](Self::control_result).
+    #[must_use]
+    pub const fn controls_ended(&self) -> u64 {
+        self.controls.ended()
+    }
+
     fn send_controls(&mut self, now: Instant, bells: &mut impl Doorbells) -> bool {
         let mut progressed = false;
         loop {

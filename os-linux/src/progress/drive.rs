@@ -41,6 +41,15 @@ impl Drop for Unwinding<'_> {
     }
 }
 
+/// While controls are under way, several threads may wait for answers behind one driver: each looks again by itself after this
+/// time at the latest.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// When a sleeper must look again although nothing rang.
+fn look_again(inner: &Inner, now: Instant) -> Option<Instant> {
+    inner.driver.has_controls().then(|| now.saturating_add(LOOK_AGAIN))
+}
+
 impl Inner {
     /// A child ended or was killed: what is left of it has a grace period.
     fn doom(&mut self, endpoint: EndpointIndex, now: Instant) {
@@ -72,7 +81,12 @@ impl Live {
                     if deadline.is_some_and(|deadline| deadline <= clock::now()) {
                         break None;
                     }
-                    inner = self.sleep_behind(inner, deadline);
+                    // What this thread asked for, a control say, goes out although the driver may sleep.
+                    if self.round(&mut inner, clock::now()).progressed {
+                        continue;
+                    }
+                    let look = look_again(&inner, clock::now());
+                    inner = self.sleep_behind(inner, [deadline, look].into_iter().flatten().min());
                     if !inner.closing && self.is_asked_to_stop() {
                         self.nudge.ring();
                     }
@@ -112,7 +126,7 @@ impl Live {
                 }
                 continue;
             }
-            let wake_at = [deadline, step.deadline].into_iter().flatten().min();
+            let wake_at = [deadline, step.deadline, look_again(&inner, now)].into_iter().flatten().min();
             inner = self.sleep(inner, wake_at);
             self.announce_awake();
             announced = false;
@@ -154,6 +168,9 @@ impl Live {
         }
         let mut step = inner.driver.step(now, &mut &self.wakes);
         step.progressed |= news;
+        // Answers are no signal of the engine; whoever asked may sleep behind the thread that took one in.
+        let ended = inner.driver.controls_ended();
+        news |= std::mem::replace(&mut inner.controls_ended, ended) != ended;
         inner.devices.take_answers(&mut inner.driver);
         let kills: Vec<_> = inner.driver.take_kills().collect();
         for endpoint in kills {
