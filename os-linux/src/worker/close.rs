@@ -155,6 +155,8 @@ impl Live {
     fn take_down(self: &Arc<Self>, background: Background) -> Result<(), Error> {
         let deadline = clock::now().saturating_add(self.config.reap_budget);
         let mut inner = self.lock();
+        // A death that was noticed before is no exit of this close.
+        self.round(&mut inner, clock::now());
         let before = inner.ends.len();
         inner.driver.stop();
         let reaped = |inner: &mut Inner| (inner.alive == 0).then_some(());
