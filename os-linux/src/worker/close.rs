@@ -155,7 +155,8 @@ impl Live {
     fn take_down(self: &Arc<Self>, background: Background) -> Result<(), Error> {
         let deadline = clock::now().saturating_add(self.config.reap_budget);
         let mut inner = self.lock();
-        // A death that was noticed before is no exit of this close.
+        // A death that was noticed before is no exit of this close; whoever reaps tells of it under the supervisor's lock.
+        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
         self.round(&mut inner, clock::now());
         let before = inner.ends.len();
         inner.driver.stop();
