@@ -1,6 +1,7 @@
 //! A child half in a process of its own, over a device that follows its behaviours.
 
 use std::fmt::Write as _;
+use std::mem::offset_of;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use laneway_core::serve::{
     Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
 };
 use laneway_core::wire::control::ControlRequest;
-use laneway_core::wire::frame::FRAME_BYTES;
-use laneway_core::wire::{Digest, FrameState, Protocol, extension};
+use laneway_core::wire::frame::{FRAME_BYTES, TRAILER};
+use laneway_core::wire::{Digest, FrameState, Protocol, Trailer, extension};
 use laneway_linux::sys::eventfd::Bell;
 use laneway_linux::sys::lifeline::Lifeline;
 use laneway_linux::sys::park::{Backoff, Bed, Woke};
@@ -230,4 +231,11 @@ pub(crate) fn serve<W: Words>(words: W, device: Device, bell: &Bell, parent: &Be
 pub(crate) fn is_busy(words: &MappedWords, frame: usize) -> bool {
     let idle = [FrameState::Idle, FrameState::TaskDone, FrameState::TaskFailed].map(FrameState::raw);
     !idle.contains(&words.load_relaxed(frame * FRAME_BYTES))
+}
+
+/// Whether the dispatch of a task frame is being taken back: its id is gone from the trailer, the answer is not there (L-38).
+pub(crate) fn is_taken_back(words: &MappedWords, frame: usize) -> bool {
+    let at = frame * FRAME_BYTES;
+    words.load_relaxed(at) == FrameState::Activate.raw()
+        && words.read(at + TRAILER + offset_of!(Trailer, dispatch)) == 0
 }

@@ -15,7 +15,7 @@ use rustix::process::{WaitOptions, getpid, set_child_subreaper};
 use crate::child::Kind;
 use crate::harness::{Channel, LIMIT, is_ready_within};
 use crate::level::Level;
-use crate::points::story;
+use crate::points::{story, taken_back};
 use crate::seat::{HANGS, shared_page};
 use crate::tripwire::Tripwire;
 use crate::wire::{Wire, scratch};
@@ -23,9 +23,18 @@ use crate::wire::{Wire, scratch};
 /// How soon a tree is gone after its parent was killed (L-32).
 const GONE_WITHIN: Duration = Duration::from_millis(100);
 
+/// What a parent does before it closes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Plot {
+    /// Two runs with failures and controls.
+    Ordinary,
+    /// A staged task is taken back (L-38).
+    TakesBack,
+}
+
 /// A parent is killed at one of its accesses to the mailbox of its first child; how long its last child outlived it, `None`
 /// if it came to its end.
-fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
+fn kill_at(kind: Kind, plot: Plot, place: u64, page: MappedWords) -> Option<Duration> {
     page.write(scratch::KILLED_AT, 0);
     let mut channel = Channel::new();
     let spec = ChildSpec {
@@ -41,7 +50,13 @@ fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
             let wires = std::cell::Cell::new(place);
             let wrap = |words| Tripwire(Wire::new(words, page, wires.replace(u64::MAX)));
             let Ok(mut level) = Level::open(&[kind, kind], page, u64::MAX, wrap) else { return 1 };
-            story(&mut level);
+            match plot {
+                Plot::Ordinary => drop(story(&mut level)),
+                Plot::TakesBack => {
+                    let [.., last] = taken_back(&mut level, page);
+                    level.wait(last);
+                }
+            }
             let causes = level.close();
             i32::from(!causes.iter().all(|cause| cause.is_orderly()))
         })
@@ -49,7 +64,7 @@ fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
     .expect("a parent");
     channel.close_sender();
     // Everybody below holds the sending end.
-    assert!(channel.wait_for_end(HANGS).is_some(), "{kind:?}, place {place}: somebody outlives its parent");
+    assert!(channel.wait_for_end(HANGS).is_some(), "{kind:?}, {plot:?}, place {place}: somebody outlives its parent");
     let ended = clock::now();
     let pidfd = parent.process.pidfd().expect("a pidfd");
     assert!(is_ready_within(pidfd, LIMIT / 2), "the parent lives on");
@@ -58,7 +73,7 @@ fn kill_at(kind: Kind, place: u64, page: MappedWords) -> Option<Duration> {
     while !matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {}
     let killed_at = Instant::from_nanos(page.read(scratch::KILLED_AT));
     if killed_at.as_nanos() == 0 {
-        assert!(exit.is_success(), "{kind:?}, place {place}: {exit}");
+        assert!(exit.is_success(), "{kind:?}, {plot:?}, place {place}: {exit}");
         return None;
     }
     assert!(exit.is_killed(), "{exit}");
@@ -71,19 +86,24 @@ pub(crate) fn a_parent_dies_at_every_place_and_nobody_outlives_it() {
     let (_page, page) = shared_page();
     let mut took = Vec::new();
     // What a successor is prepared for makes no difference to its parent.
-    for kind in [Kind::Concurrent, Kind::Single, Kind::Sub] {
+    for (kind, plot) in [
+        (Kind::Concurrent, Plot::Ordinary),
+        (Kind::Concurrent, Plot::TakesBack),
+        (Kind::Single, Plot::Ordinary),
+        (Kind::Sub, Plot::Ordinary),
+    ] {
         let before = took.len();
         for place in 0.. {
-            let Some(mut lasted) = kill_at(kind, place, page) else { break };
+            let Some(mut lasted) = kill_at(kind, plot, place, page) else { break };
             for _ in 0..2 {
                 if lasted > GONE_WITHIN {
-                    lasted = lasted.min(kill_at(kind, place, page).unwrap_or(lasted));
+                    lasted = lasted.min(kill_at(kind, plot, place, page).unwrap_or(lasted));
                 }
             }
-            assert!(lasted <= GONE_WITHIN, "{kind:?}, place {place}: a child lived on for {lasted:?}");
+            assert!(lasted <= GONE_WITHIN, "{kind:?}, {plot:?}, place {place}: a child lived on for {lasted:?}");
             took.push(lasted);
         }
-        println!("a parent of {kind:?}: {} places", took.len() - before);
+        println!("a parent of {kind:?}, {plot:?}: {} places", took.len() - before);
         assert!(took.len() - before > 40, "the parent wrote next to nothing");
     }
     took.sort_unstable();

@@ -64,6 +64,8 @@ pub(crate) fn story<W: Words>(level: &mut Level<W>) -> Vec<RunId> {
 struct Death {
     phase: Phase,
     busy: u64,
+    /// A dispatch was being taken back.
+    taken_back: bool,
     took: Duration,
 }
 
@@ -91,6 +93,22 @@ fn cut_short<W: Words>(level: &mut Level<W>, page: MappedWords) -> Vec<RunId> {
     runs
 }
 
+/// A run is cancelled while its first task waits, staged, behind one that the device of child 0 holds: the task is taken back
+/// (E-9, L-38), and the place that it had serves the next run.
+pub(crate) fn taken_back<W: Words>(level: &mut Level<W>, page: MappedWords) -> [RunId; 3] {
+    page.write(scratch::GATE, 0);
+    let runs = [level.run(&[(0, HOLDS), (1, QUICK)]), level.run(&[(0, QUICK), (0, QUICK)])];
+    level.drive("a task is staged behind the one that is held", |level| {
+        let lane = level.driver.lane(endpoint(0)).expect("it was opened");
+        level.seats[0].gone || lane.staged().is_some_and(|flight| flight.phase == lane::Phase::Waiting)
+    });
+    level.driver.engine_mut().cancel(runs[1]).expect("an open run");
+    level.drive("the cancelled run ends, although nothing before it does", |level| level.is_terminal(runs[1]));
+    page.write(scratch::GATE, 1);
+    level.drive("the held run ends", |level| level.is_terminal(runs[0]));
+    [runs[0], runs[1], level.run(&[(0, QUICK), (0, QUICK)])]
+}
+
 /// How a level ends in which a child dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
@@ -98,6 +116,8 @@ enum Ending {
     Idle,
     /// Two runs are on their way.
     Busy,
+    /// A staged task was taken back.
+    TakenBack,
 }
 
 /// Lets child 0 of a level die at a place, if it comes there, and looks at everything afterwards.
@@ -116,6 +136,14 @@ fn die_at(kind: Kind, ending: Ending, place: u64, page: MappedWords, clean: &Foo
                     look_at_the_end(&mut level, &runs, kind, place);
                 }
                 Ending::Busy => drop(cut_short(&mut level, page)),
+                Ending::TakenBack => {
+                    let [held, cancelled, after] = taken_back(&mut level, page);
+                    level.wait(after);
+                    let died = level.seats[0].exit.is_some();
+                    let (held, cancelled) = (level.outcome(held), level.outcome(cancelled));
+                    assert!(died || held == "completed", "place {place}: {held}");
+                    assert!(died || cancelled.contains("cancelled"), "place {place}: {cancelled}");
+                }
             }
             level.driver.stop();
             level.drive("all children leave", |level| {
@@ -133,6 +161,7 @@ fn die_at(kind: Kind, ending: Ending, place: u64, page: MappedWords, clean: &Foo
     (killed_at.as_nanos() > 0).then(|| Death {
         phase: PHASES[page.read(scratch::PHASE) as usize],
         busy: page.read(scratch::BUSY),
+        taken_back: page.read(scratch::TAKEN_BACK) != 0,
         took: told_at.since(killed_at),
     })
 }
@@ -180,6 +209,7 @@ fn look_at_the_dead(level: &mut Level<MappedWords>, kind: Kind, pid: i32) {
 struct Tally {
     by_phase: BTreeMap<Phase, usize>,
     busy: [usize; 3],
+    taken_back: usize,
     took: Vec<Duration>,
     again: usize,
 }
@@ -189,7 +219,8 @@ impl Tally {
         self.took.sort_unstable();
         let at = |percent: usize| self.took[(self.took.len() - 1) * percent / 100];
         println!("{what}: {} places, {:?}", self.took.len(), self.by_phase);
-        println!("  task frames busy: none {}, one {}, two {}", self.busy[0], self.busy[1], self.busy[2]);
+        let [none, one, two] = self.busy;
+        println!("  task frames busy: none {none}, one {one}, two {two}; a dispatch taken back: {}", self.taken_back);
         println!(
             "  from the kill to the error: p50 {:?}, p99 {:?}, max {:?}; {} measured again",
             at(50),
@@ -204,7 +235,9 @@ fn a_child_dies_everywhere(kind: Kind, phases: &[Phase]) {
     let (_page, page) = shared_page();
     let clean = Footprint::now();
     let mut tally = Tally::default();
-    for ending in [Ending::Idle, Ending::Busy] {
+    let endings = [Ending::Idle, Ending::Busy, Ending::TakenBack];
+    let two = kind.frames() == Frames::Two;
+    for &ending in if two { &endings[..] } else { &endings[..2] } {
         die_everywhere(kind, ending, page, &clean, &mut tally);
     }
     tally.print(&format!("{kind:?}"));
@@ -212,7 +245,8 @@ fn a_child_dies_everywhere(kind: Kind, phases: &[Phase]) {
         assert!(tally.by_phase.contains_key(phase), "no child died in {phase:?}");
     }
     assert!(tally.busy[0] > 0 && tally.busy[1] > 0);
-    assert_eq!(tally.busy[2] > 0, kind.frames().count() == 2, "with two frames busy");
+    assert_eq!(tally.busy[2] > 0, two, "with two frames busy");
+    assert_eq!(tally.taken_back > 0, two, "while a dispatch is taken back");
 }
 
 fn die_everywhere(kind: Kind, ending: Ending, page: MappedWords, clean: &Footprint, tally: &mut Tally) {
@@ -238,6 +272,7 @@ fn die_everywhere(kind: Kind, ending: Ending, page: MappedWords, clean: &Footpri
         assert!(death.took <= PROMPT, "L-25: {kind:?}, place {place}, {:?}: known after {:?}", death.phase, death.took);
         *tally.by_phase.entry(death.phase).or_default() += 1;
         tally.busy[death.busy as usize] += 1;
+        tally.taken_back += usize::from(death.taken_back);
         tally.took.push(death.took);
     }
 }

@@ -9,7 +9,7 @@ use laneway_linux::sys::clock;
 use laneway_linux::sys::words::MappedWords;
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::child::is_busy;
+use crate::child::{is_busy, is_taken_back};
 
 /// Words of a page that all processes of a case share: offsets in bytes.
 pub(crate) mod scratch {
@@ -25,6 +25,8 @@ pub(crate) mod scratch {
     pub(crate) const CONTROL_GATE: usize = 32;
     /// How many runs were launched, by all children together (about: they do not count in one step).
     pub(crate) const LAUNCHES: usize = 40;
+    /// Not 0: a dispatch was being taken back then (L-38).
+    pub(crate) const TAKEN_BACK: usize = 48;
     /// One page.
     pub(crate) const BYTES: usize = 4096;
 }
@@ -73,6 +75,8 @@ impl Wire {
         let stops = self.words.load_relaxed(frame::SHUTDOWN) != 0;
         let phase = if stops { Phase::Shutdown } else { phase };
         let busy = (1..frame::FRAMES).filter(|index| is_busy(&self.words, *index)).count();
+        let taken_back = (1..frame::FRAMES).any(|index| is_taken_back(&self.words, index));
+        self.scratch.write(scratch::TAKEN_BACK, taken_back.into());
         self.scratch.write(scratch::PHASE, phase as u64);
         self.scratch.write(scratch::BUSY, busy as u64);
         self.scratch.write(scratch::KILLED_AT, clock::now().as_nanos());
