@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use laneway_core::engine;
 
+use crate::host::ChildMode;
 use crate::memory::Sizes;
 use crate::sys::cpu::CpuBudget;
 use crate::sys::spin::{PauseCost, SpinWindow};
+use crate::worker::Cpus;
 
 /// Settings of a worker; [`WorkerBuilder`](crate::WorkerBuilder) has a method for each.
 #[derive(Clone, Debug)]
@@ -25,6 +27,12 @@ pub(crate) struct Config {
     pub(crate) drain_budget: Duration,
     /// For all children to leave after they were asked (P-12).
     pub(crate) reap_budget: Duration,
+    /// Where the children live (P-27).
+    pub(crate) child_mode: ChildMode,
+    /// Which child may use which CPUs (P-21).
+    pub(crate) cpus: Cpus,
+    /// Whether all memory of the regions is committed at init (P-33).
+    pub(crate) populate: bool,
     pub(crate) allow_foreign_threads: bool,
     pub(crate) close_foreign_descriptors: bool,
 }
@@ -42,6 +50,9 @@ impl Default for Config {
             alloc_timeout: Duration::from_secs(10),
             drain_budget: Duration::from_secs(10),
             reap_budget: Duration::from_secs(5),
+            child_mode: ChildMode::default(),
+            cpus: Cpus::default(),
+            populate: false,
             allow_foreign_threads: false,
             close_foreign_descriptors: false,
         }

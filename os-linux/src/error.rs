@@ -106,6 +106,45 @@ pub enum Error {
         /// Threads that are neither the caller nor this library's.
         count: usize,
     },
+    /// A fork of a process that runs children of another worker as threads (P-2, P-27).
+    #[error(
+        "this process runs {count} child{} of workers as threads, and nobody knows what locks their code holds, so none can be \
+         forked: start the workers that fork first, or give this one ChildMode::Thread too", if *count == 1 { "" } else { "ren" }
+    )]
+    ThreadChildren {
+        /// Children that are threads here.
+        count: usize,
+    },
+    /// A fork of a process that holds a device (P-2, C-17).
+    #[error(
+        "this process holds {count} device{}, whose connection a fork would copy into children that cannot use it: close it \
+         first, or start the workers that fork before it is opened", if *count == 1 { "" } else { "s" }
+    )]
+    HoldsDevice {
+        /// Level-2 workers that are open here.
+        count: usize,
+    },
+    /// CPUs for a child that the worker does not have (P-21).
+    #[error("CPUs were set for {label}, and this worker has no such child")]
+    CpusOfNobody {
+        /// Whom they were set for.
+        label: Label,
+    },
+    /// Children that were given the same CPUs although each was to have its own (P-21).
+    #[error(
+        "{} and {} were both given CPUs {:?}: give each its own, or do not ask for exclusive_cpus", .overlap.one, .overlap.other,
+        .overlap.cpus
+    )]
+    CpusShared {
+        /// The first two that share some.
+        overlap: CpuOverlap,
+    },
+    /// Memory of chips that was not freed before the worker closed; it is gone now (C-16).
+    #[error("the worker is closed, and memory that was never freed went with its chips: {}", Listed(.chips))]
+    DeviceMemoryLeft {
+        /// Which chip, and how much.
+        chips: Vec<(Label, Leftover)>,
+    },
     /// CPUs that this process may not use (P-21).
     #[error("CPUs {asked:?} cannot be used: this process may run on {allowed:?}")]
     Cpus {
@@ -148,7 +187,7 @@ pub enum Error {
         state: &'static str,
     },
     /// A child did not become ready; nothing of the tree is left (P-5).
-    #[error("level {level}, {label} ({kind}, pid {pid}) did not become ready: {cause}")]
+    #[error("level {level}, {label} ({kind}, {place}) did not become ready: {cause}")]
     ChildStart {
         /// The level of the worker whose child it is.
         level: u32,
@@ -156,16 +195,16 @@ pub enum Error {
         kind: &'static str,
         /// Which child.
         label: Label,
-        /// Its process id.
-        pid: i32,
+        /// Where it was started.
+        place: Place,
         /// What it did instead.
         cause: StartCause,
     },
     /// `init` was cancelled by a close; nothing of the tree is left.
     #[error("init was cancelled because the worker was closed meanwhile; nothing is left of it")]
     InitCancelled,
-    /// A handle that came through a fork: the worker runs in another process.
-    #[error("this worker runs in the process that forked this one: a child cannot use it")]
+    /// A handle that was captured by what a child runs: the worker is its parent's.
+    #[error("this worker belongs to the parent of this child: a child cannot use it")]
     Inherited,
     /// A call that would wait for itself.
     #[error(
@@ -235,8 +274,8 @@ pub enum Error {
         Listed(.children)
     )]
     Survivors {
-        /// Who, with the process id.
-        children: Vec<(Label, ProcessId)>,
+        /// Who, and where.
+        children: Vec<(Label, Place)>,
     },
     /// Children that did not leave in order while the worker closed (P-15).
     #[error("children did not leave in order: {}", Listed(.children))]
@@ -522,13 +561,59 @@ impl fmt::Display for StartCause {
     }
 }
 
-/// A process id, as messages show it.
+/// Where a child lives, as messages show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProcessId(pub i32);
+pub enum Place {
+    /// In the process with this id.
+    Process(i32),
+    /// In a thread of the process that is its parent (P-27).
+    Thread,
+}
 
-impl fmt::Display for ProcessId {
+impl Place {
+    /// The process id, of a child that has a process of its own.
+    #[must_use]
+    pub const fn pid(self) -> Option<i32> {
+        match self {
+            Self::Process(pid) => Some(pid),
+            Self::Thread => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pid {}", self.0)
+        match self {
+            Self::Process(pid) => write!(f, "pid {pid}"),
+            Self::Thread => f.write_str("a thread of this process"),
+        }
+    }
+}
+
+/// Two children that were given some CPUs both.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuOverlap {
+    /// One of them.
+    pub one: Label,
+    /// The other.
+    pub other: Label,
+    /// What both may run on, lowest first.
+    pub cpus: Vec<usize>,
+}
+
+/// Device memory that nobody freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leftover {
+    /// Allocations.
+    pub allocations: usize,
+    /// Bytes of all of them.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.allocations == 1 { "" } else { "s" };
+        write!(f, "{} allocation{s} of {} bytes", self.allocations, self.bytes)
     }
 }
 

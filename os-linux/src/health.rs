@@ -8,6 +8,7 @@ use laneway_core::ids::{DispatchId, EndpointIndex, RunId};
 use laneway_core::lane::{ExitCause, Label, Phase};
 use laneway_core::wire::Digest;
 
+use crate::error::CpuOverlap;
 use crate::live::{Inner, Live};
 use crate::supervisor::Child;
 use crate::sys::clock;
@@ -25,6 +26,8 @@ pub struct Health {
     pub ready: bool,
     /// Bytes of its regions that are backed by memory (P-33).
     pub committed_bytes: u64,
+    /// Children that were given some CPUs both (P-21).
+    pub cpu_overlaps: Vec<CpuOverlap>,
     /// Its children, by endpoint; none before init and after close.
     pub children: Vec<ChildHealth>,
 }
@@ -37,7 +40,7 @@ pub struct ChildHealth {
     pub label: Label,
     /// What kind of child it is.
     pub kind: &'static str,
-    /// Its process id.
+    /// Its process id; of a child that is a thread, that of its worker's process (P-27).
     pub pid: i32,
     /// What it is doing.
     pub doing: Doing,
@@ -105,6 +108,9 @@ impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ready = if self.ready { "ready" } else { "not ready" };
         write!(f, "level {}: {}, {ready}, {} bytes committed", self.level, self.state, self.committed_bytes)?;
+        for CpuOverlap { one, other, cpus } in &self.cpu_overlaps {
+            write!(f, "\n  {one} and {other} share CPUs {cpus:?}")?;
+        }
         self.children.iter().try_for_each(|child| write!(f, "\n  {child}"))
     }
 }
@@ -117,7 +123,14 @@ impl Worker {
         let (level, state, live) = self.snapshot();
         match live {
             Some(live) => live.health(state),
-            None => Health { level, state: state.name(), ready: false, committed_bytes: 0, children: Vec::new() },
+            None => Health {
+                level,
+                state: state.name(),
+                ready: false,
+                committed_bytes: 0,
+                cpu_overlaps: Vec::new(),
+                children: Vec::new(),
+            },
         }
     }
 }
@@ -133,6 +146,7 @@ impl Live {
             state: state.name(),
             ready: state == WorkerState::Ready && children.iter().all(lives),
             committed_bytes: self.space.committed_bytes(),
+            cpu_overlaps: self.config.cpus.overlaps().collect(),
             children,
         }
     }
@@ -142,8 +156,8 @@ fn child_health(inner: &Inner, endpoint: EndpointIndex, child: &Child) -> ChildH
     let lane = inner.driver.lane(endpoint);
     let flight = lane.and_then(|lane| lane.active().or(lane.staged()));
     let reason = lane.and_then(|lane| lane.poison());
-    let doing = match (child.process.exit(), reason, flight) {
-        (Some(exit), ..) => Doing::Dead { cause: child.cause(exit) },
+    let doing = match (child.host.exit(), reason, flight) {
+        (Some(cause), ..) => Doing::Dead { cause },
         (None, Some(reason), _) => Doing::Poisoned { reason: reason.to_string() },
         (None, None, Some(flight)) => Doing::Busy {
             run: flight.identity.run,
@@ -154,5 +168,6 @@ fn child_health(inner: &Inner, endpoint: EndpointIndex, child: &Child) -> ChildH
         },
         (None, None, None) => Doing::Idle,
     };
-    ChildHealth { label: child.label, kind: child.kind, pid: child.process.pid(), doing }
+    let pid = child.host.place().pid().unwrap_or_else(|| std::process::id() as i32);
+    ChildHealth { label: child.label, kind: child.kind, pid, doing }
 }

@@ -35,6 +35,7 @@ mod device_memory;
 mod element;
 mod error;
 mod health;
+mod host;
 mod install;
 mod late;
 mod link;
@@ -46,6 +47,7 @@ mod progress;
 mod registry;
 mod run;
 mod serve_loop;
+mod snapshot;
 mod sub;
 mod supervisor;
 mod table;
@@ -56,19 +58,23 @@ mod worker;
 pub use callable::{BoxError, CallableHandle, Role};
 pub use chip_worker::{ChipHandle, ChipRun, ChipWorker};
 pub use element::Element;
-pub use error::{CallableError, Errno, Error, ProcessId, StartCause};
+pub use error::{CallableError, CpuOverlap, Errno, Error, Leftover, Place, StartCause};
 pub use health::{ChildHealth, Doing, Health};
+pub use host::ChildMode;
 pub use late::{LateFn, LateOrchestration, NativeCall};
 pub use orchestrator::{Orchestrator, Outputs};
 pub use run::RunHandle;
 pub use sub::SubArgs;
 pub use tensor::{Tensor, unallocated};
 pub use view::View;
-pub use worker::{Chip, CustomChild, CustomStart, InitCanceller, Worker, WorkerBuilder};
+pub use worker::{
+    Chip, CustomChild, CustomStart, Endpoint, EndpointBell, EndpointStart, InitCanceller, OwnEndpoint, Worker,
+    WorkerBuilder,
+};
 
 pub use laneway_core::chip::{DeviceAddress, DeviceRuntime, Platform, RuntimeKind};
 pub use laneway_core::engine::{Config as Capacities, EngineError, FailureKind};
-pub use laneway_core::ids::{RunId, WorkerId};
+pub use laneway_core::ids::{RunId, SubId, WorkerId};
 pub use laneway_core::lane::{ExitCause, Label, Phase};
 pub use laneway_core::model::TaskArgs;
 pub use laneway_core::serve::{Failure, Leaf, Report, Task};

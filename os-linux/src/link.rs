@@ -1,4 +1,4 @@
-//! What parent and child share, made before the fork.
+//! What parent and child share, made before the child.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub(crate) struct Link {
 
 impl Link {
     /// Descriptors of one child in its parent once it runs: three bells, lifeline, subtree pipe, pidfd; and during its fork
-    /// the other ends of the two pipes.
+    /// the other ends of the two pipes. A thread child has three bells, both ends of its lifeline, the bell of its end and a
+    /// wait set.
     pub(crate) const DESCRIPTORS: u64 = 8;
 
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
@@ -40,17 +41,17 @@ impl Link {
     #[expect(unsafe_code, reason = "the one place where a mailbox's memory becomes words")]
     pub(crate) fn words(&self) -> MappedWords {
         // SAFETY: whoever holds words of a mailbox — the driver and the child's serve machine — is dropped with or before
-        // the link that owns the region.
+        // the link that owns the region; a child that is a thread has a share of the link for that.
         unsafe { MappedWords::new(&self.mailbox) }
     }
 
-    /// Descriptors that the child keeps.
+    /// Descriptors that a child process keeps.
     pub(crate) fn child_descriptors(&self, parent: Option<&Pidfd>) -> Vec<RawFd> {
         let bells = [&*self.wake, &self.waiter, &self.owner].map(AsRawFd::as_raw_fd);
         bells.into_iter().chain(parent.map(AsRawFd::as_raw_fd)).collect()
     }
 
-    /// Mappings that the child keeps.
+    /// Mappings that a child process keeps.
     pub(crate) fn child_mappings(&self, bell: &BellWord) -> [usize; 2] {
         [self.mailbox.start(), bell.start()]
     }

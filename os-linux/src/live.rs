@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 
 use laneway_core::driver::{Doorbells, Driver, Watch};
 use laneway_core::engine::{EngineError, Memory, Range as Backing, RangeKind};
-use laneway_core::ids::EndpointIndex;
+use laneway_core::ids::{EndpointIndex, RunId};
 use laneway_core::lane::ExitCause;
 use laneway_core::time::Instant;
 use laneway_core::wire::ByteRange;
@@ -21,6 +21,7 @@ use crate::late::Images;
 use crate::memory::Space;
 use crate::progress::{BellWord, Inbox, Right};
 use crate::registry::Registry;
+use crate::run::Outcomes;
 use crate::supervisor::Supervisor;
 use crate::sys::epoll::{Events, Poller};
 use crate::sys::eventfd::Bell;
@@ -43,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) tickets: u64,
     /// The thread whose callback builds a run now.
     pub(crate) builder: Option<ThreadId>,
+    /// Runs whose handles are alive.
+    pub(crate) handles: Vec<RunId>,
     /// Whether new runs are refused.
     pub(crate) closing: bool,
     /// Counts what may have made a waiter's condition true.
@@ -80,7 +83,7 @@ pub(crate) struct Live {
     pub(crate) turn: Condvar,
     /// Wakes callers of `submit` whose turn may have come.
     pub(crate) builders: Condvar,
-    pub(crate) bell: BellWord,
+    pub(crate) bell: Arc<BellWord>,
     pub(crate) inbox: Inbox,
     /// Whether a driver panicked: nobody has the right that it held.
     pub(crate) panicked: AtomicBool,
@@ -107,6 +110,8 @@ pub(crate) struct Live {
     /// The worker above, of a nested worker in its own process.
     pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
+    /// What handles ask when this is gone.
+    pub(crate) outcomes: Arc<Outcomes>,
     lineage: Lineage,
 }
 
@@ -114,7 +119,7 @@ pub(crate) type Guard<'a> = MutexGuard<'a, Inner>;
 
 /// Everything of a [`Live`] but its lock.
 pub(crate) struct Parts {
-    pub(crate) bell: BellWord,
+    pub(crate) bell: Arc<BellWord>,
     pub(crate) words: Box<[MappedWords]>,
     pub(crate) wakes: Wakes,
     pub(crate) waiter_set: Poller,
@@ -140,6 +145,7 @@ impl Live {
             serving: 0,
             tickets: 0,
             builder: None,
+            handles: Vec::with_capacity(64),
             closing: false,
             changes: 0,
             alive: parts.words.len(),
@@ -176,13 +182,30 @@ impl Live {
             images: parts.images,
             outer: parts.outer,
             config: parts.config,
+            outcomes: Arc::default(),
             lineage: Lineage::here(),
         }
     }
 
-    /// Refuses a worker that came through a fork: its mailboxes and bells were not given to this process.
+    /// Refuses a worker of a parent of the caller: its mailboxes and bells were not given to a process, and a thread would wait
+    /// for itself.
     pub(crate) fn check_lineage(&self) -> Result<(), Error> {
-        if self.lineage.is_inherited() { Err(Error::Inherited) } else { Ok(()) }
+        if self.lineage.is_of_a_parent() { Err(Error::Inherited) } else { Ok(()) }
+    }
+
+    /// Whether the worker came through a fork.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.lineage.is_inherited()
+    }
+
+    /// Whether it is another worker's child, and the caller not one of the callbacks that it runs for that (P-9).
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.outer.is_some() && !self.is_inside_callback()
+    }
+
+    /// Whether the calling thread is inside a callback that builds a run of this worker.
+    pub(crate) fn is_inside_callback(&self) -> bool {
+        self.lock().builder == Some(std::thread::current().id())
     }
 
     /// Takes the lock. A panic under it is a bug of this crate that must not make every later call panic too.

@@ -1,15 +1,15 @@
 //! What one worker has registered: digests, what they stand for, where they stand, and the handles that are alive.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use laneway_core::chip::{CallableSlot, Platform, RuntimeKind};
 use laneway_core::model::identity::{self, Descriptor};
 use laneway_core::wire::{CallableKind, ChipCallable, Digest};
 
-use crate::callable::{Body, CallableHandle, HostFn, Identity, OrchestrationFn, Role};
+use crate::callable::{Body, CallableHandle, Identity, Role};
 use crate::error::{CallableError, Error};
 use crate::late::Late;
+use crate::snapshot::{Named, Snapshot};
 
 /// The version of callables that are registered without one.
 const VERSION: u32 = 1;
@@ -67,9 +67,6 @@ impl Function {
     }
 }
 
-/// Bytes and what they are called.
-pub(crate) type Named = (Digest, Arc<[u8]>);
-
 /// What the caller of [`Registry::begin`] has to do.
 pub(crate) enum Begun {
     /// Nothing: the children have it.
@@ -116,7 +113,7 @@ impl Registry {
         let instance = if plain { 0 } else { self.closures + 1 };
         let captured = identity::sha256(&[]);
         let digest = Descriptor::Native { name, version: VERSION, captured, instance }.digest()?;
-        let handle = self.snapshot(name, digest, CallableKind::Native, body, Some(Function::Inherited(identity)))?;
+        let handle = self.enter(name, digest, CallableKind::Native, body, Some(Function::Inherited(identity)))?;
         self.closures = self.closures.max(instance);
         Ok(handle)
     }
@@ -125,7 +122,7 @@ impl Registry {
     pub(crate) fn inherit_late(&mut self, late: Late) -> Result<CallableHandle, Error> {
         let (digest, function) = (late.digest()?, Function::Late(late.identity()));
         let name = late.name.clone();
-        self.snapshot(&name, digest, CallableKind::Native, Body::Late(late), Some(function))
+        self.enter(&name, digest, CallableKind::Native, Body::Late(late), Some(function))
     }
 
     /// Registers a chip callable blob before the forks; the same blob twice is one entry and two handles.
@@ -136,7 +133,7 @@ impl Registry {
         blob: &[u8],
     ) -> Result<CallableHandle, Error> {
         let digest = chip_digest(platform, runtime, blob)?;
-        self.snapshot("", digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
+        self.enter("", digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
     }
 
     /// Registers bytes for children of a user's own kind.
@@ -144,10 +141,10 @@ impl Registry {
         let captured = identity::sha256(bytes);
         let digest = Descriptor::Native { name, version, captured, instance: 0 }.digest()?;
         let function = Function::Late("bytes for children of a user's own kind".to_owned());
-        self.snapshot(name, digest, CallableKind::Native, Body::Custom(bytes.into()), Some(function))
+        self.enter(name, digest, CallableKind::Native, Body::Custom(bytes.into()), Some(function))
     }
 
-    fn snapshot(
+    fn enter(
         &mut self,
         name: &str,
         digest: Digest,
@@ -331,53 +328,10 @@ impl Registry {
         roles.filter(|(_, role)| !served(*role)).min_by_key(|(digest, _)| *digest)
     }
 
-    /// The host functions, for a SUB child.
-    pub(crate) fn functions(&self) -> Result<HashMap<Digest, HostFn>, Error> {
-        self.bodies(Role::Function, |body| match body {
-            Body::Function(function) => Some(function),
-            _ => None,
-        })
-    }
-
-    /// The orchestrations, for a nested worker.
-    pub(crate) fn orchestrations(&self) -> Result<HashMap<Digest, OrchestrationFn>, Error> {
-        self.bodies(Role::Orchestration, |body| match body {
-            Body::Orchestration(function) => Some(function),
-            _ => None,
-        })
-    }
-
-    /// The chip callables, for a chip child.
-    pub(crate) fn chip_blobs(&self) -> Vec<Named> {
-        let chip = |(digest, entry): (&Digest, &Entry)| match &entry.body {
-            Some(Body::Chip(blob)) => Some((*digest, blob.clone())),
-            _ => None,
-        };
-        self.by_digest.iter().filter_map(chip).collect()
-    }
-
-    /// What was registered for children of a user's own kind.
-    pub(crate) fn custom_callables(&self) -> Result<Vec<Named>, Error> {
-        let bodies = self.bodies(Role::Custom, |body| match body {
-            Body::Custom(bytes) => Some(bytes),
-            _ => None,
-        })?;
-        Ok(bodies.into_iter().collect())
-    }
-
-    /// Bodies of one role, ready to be called in this process.
-    fn bodies<B>(&self, role: Role, pick: impl Fn(Body) -> Option<B>) -> Result<HashMap<Digest, B>, Error> {
-        let mut picked = HashMap::new();
-        for (digest, entry) in self.by_digest.iter().filter(|(_, entry)| entry.role == role) {
-            let body = match &entry.body {
-                // Only where it is called: a library is loaded nowhere else (P-26).
-                Some(Body::Late(late)) => late.clone().body()?,
-                Some(body) => body.clone(),
-                None => continue,
-            };
-            picked.extend(pick(body).map(|body| (*digest, body)));
-        }
-        Ok(picked)
+    /// What the children are going to have.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let entry = |(digest, entry): (&Digest, &Entry)| Some((*digest, entry.role, entry.body.clone()?));
+        Snapshot::new(self.by_digest.iter().filter_map(entry))
     }
 }
 

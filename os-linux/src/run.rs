@@ -1,6 +1,7 @@
 //! Runs: building one, and the handle of one that was accepted.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_core::engine::{EngineError, FailureKind, RunOutcome};
@@ -15,10 +16,39 @@ use crate::sys::{clock, panics};
 /// A run that was submitted. All calls can be repeated, from any thread, and say the same once the run has ended (E-9).
 ///
 /// Dropping the handle does not end the run. A finished run's record is kept for its handle, and there is a bounded number
-/// of records: drop handles that are no longer needed.
+/// of records: drop handles that are no longer needed. Of a worker that is closed a handle keeps the outcome and nothing else:
+/// no descriptor, no mapping.
 pub struct RunHandle {
-    live: Arc<Live>,
+    live: Weak<Live>,
+    outcomes: Arc<Outcomes>,
     run: RunId,
+}
+
+/// How the runs ended whose handles outlive their worker.
+#[derive(Default)]
+pub(crate) struct Outcomes {
+    /// `None` while the worker is there to be asked.
+    ended: Mutex<Option<HashMap<RunId, Result<(), Error>>>>,
+    settled: Condvar,
+}
+
+impl Outcomes {
+    /// Called once, when nobody can ask the worker any more.
+    pub(crate) fn settle(&self, ended: HashMap<RunId, Result<(), Error>>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        self.settled.notify_all();
+    }
+
+    /// How a run ended, of a worker that is gone or about to be.
+    fn of(&self, run: RunId) -> Result<(), Error> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*ended {
+                Some(ended) => return ended.get(&run).cloned().unwrap_or(Ok(())),
+                None => ended = self.settled.wait(ended).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
 }
 
 impl RunHandle {
@@ -33,10 +63,9 @@ impl RunHandle {
     /// # Errors
     /// [`Error::RunFailed`] with the first error of the run.
     pub fn wait(&self) -> Result<(), Error> {
-        self.live.check_lineage()?;
-        let inner = self.live.lock();
-        let (inner, _) = self.live.drive(inner, None, |inner| inner.has_ended(self.run));
-        self.live.outcome(&inner, self.run)
+        let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
+        let (inner, _) = live.drive(live.lock(), None, |inner| inner.has_ended(self.run));
+        live.outcome(&inner, self.run)
     }
 
     /// As [`RunHandle::wait`], for at most `timeout`.
@@ -44,11 +73,10 @@ impl RunHandle {
     /// # Errors
     /// As [`RunHandle::wait`]; [`Error::WaitTimedOut`] if the run has not ended by then. It goes on as before.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.live.check_lineage()?;
+        let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
         let deadline = clock::now().saturating_add(timeout);
-        let inner = self.live.lock();
-        match self.live.drive(inner, Some(deadline), |inner| inner.has_ended(self.run)) {
-            (inner, Some(())) => self.live.outcome(&inner, self.run),
+        match live.drive(live.lock(), Some(deadline), |inner| inner.has_ended(self.run)) {
+            (inner, Some(())) => live.outcome(&inner, self.run),
             (_, None) => Err(Error::WaitTimedOut { run: self.run, after: timeout }),
         }
     }
@@ -58,18 +86,17 @@ impl RunHandle {
     /// # Errors
     /// [`Error::RunFailed`] if the run has failed by then.
     pub fn wait_accepted(&self) -> Result<(), Error> {
-        self.live.check_lineage()?;
-        let inner = self.live.lock();
-        let (inner, _) = self.live.drive(inner, None, |inner| {
+        let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
+        let (inner, _) = live.drive(live.lock(), None, |inner| {
             (inner.driver.engine().is_accepted(self.run) || inner.has_ended(self.run).is_some()).then_some(())
         });
-        if inner.has_ended(self.run).is_some() { self.live.outcome(&inner, self.run) } else { Ok(()) }
+        if inner.has_ended(self.run).is_some() { live.outcome(&inner, self.run) } else { Ok(()) }
     }
 
     /// Whether the run has ended. Never waits, and drives nothing: the background thread does while nobody waits.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.live.lock().has_ended(self.run).is_some()
+        self.live.upgrade().is_none_or(|live| live.lock().has_ended(self.run).is_some())
     }
 
     /// Fails what has not started and lets what runs finish; the run then ends as cancelled (E-9).
@@ -77,21 +104,39 @@ impl RunHandle {
     /// # Errors
     /// None that a caller can cause; see [`EngineError`].
     pub fn cancel(&self) -> Result<(), Error> {
-        self.live.check_lineage()?;
-        let mut inner = self.live.lock();
+        let Some(live) = self.live()? else { return Ok(()) };
+        let mut inner = live.lock();
         inner.driver.engine_mut().cancel(self.run)?;
-        self.live.changed(&mut inner);
+        live.changed(&mut inner);
         Ok(())
+    }
+
+    /// The worker, unless it is closed.
+    fn live(&self) -> Result<Option<Arc<Live>>, Error> {
+        let live = self.live.upgrade();
+        live.as_ref().map_or(Ok(()), |live| live.check_lineage())?;
+        Ok(live)
     }
 }
 
 impl Drop for RunHandle {
     fn drop(&mut self) {
-        if self.live.check_lineage().is_err() {
-            return;
+        let Some(live) = self.live.upgrade().filter(|live| !live.is_inherited()) else { return };
+        let mut inner = live.lock();
+        if let Some(at) = inner.handles.iter().rposition(|run| *run == self.run) {
+            inner.handles.swap_remove(at);
         }
         // Unknown only to an engine that was stopped and forgot it.
-        let _ = self.live.lock().driver.engine_mut().release(self.run);
+        let _ = inner.driver.engine_mut().release(self.run);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let inner = self.lock();
+        let ended = inner.handles.iter().map(|run| (*run, self.outcome(&inner, *run))).collect();
+        drop(inner);
+        self.outcomes.settle(ended);
     }
 }
 
@@ -109,7 +154,7 @@ impl Live {
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
     ) -> Result<(R, RunHandle), Error> {
         let run = self.begin()?;
-        let handle = RunHandle { live: self.clone(), run };
+        let handle = RunHandle { live: Arc::downgrade(self), outcomes: self.outcomes.clone(), run };
         let mut orchestrator = Orchestrator::new(self, run);
         let level = self.config.level;
         // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
@@ -150,6 +195,7 @@ impl Live {
         match begun {
             Ok(run) => {
                 inner.builder = Some(caller);
+                inner.handles.push(run);
                 Ok(run)
             }
             Err(error) => {

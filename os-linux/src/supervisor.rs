@@ -1,35 +1,29 @@
-//! The children as processes: who reaps them, and what their ends tell.
+//! The children as their parent holds them: who takes their ends in, and what those tell.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use laneway_core::ids::EndpointIndex;
-use laneway_core::lane::{ExitCause, Label};
+use laneway_core::lane::Label;
 
-use crate::error::{Error, ProcessId, StartCause};
+use crate::error::{Error, Place, StartCause};
+use crate::host::Host;
 use crate::link::Link;
-use crate::progress::News;
-use crate::sys::child::ChildProcess;
+use crate::memory::Space;
+use crate::progress::{BellWord, News};
 use crate::sys::epoll::{Poller, Token, Watch};
-use crate::sys::exit::Exit;
 use crate::sys::farewell::Leaving;
-use crate::sys::lifeline::LifelineHold;
-use crate::sys::subtree::SubtreeWatch;
 
 /// One child of this worker.
 pub(crate) struct Child {
     pub(crate) label: Label,
     /// What kind of child it is, in messages.
     pub(crate) kind: &'static str,
-    pub(crate) process: ChildProcess,
-    /// Dropping it tells the child that its parent is gone.
-    pub(crate) lifeline: LifelineHold,
-    pub(crate) subtree: SubtreeWatch,
-    pub(crate) link: Link,
-    /// Whether this worker sent it a SIGKILL.
-    pub(crate) killed: bool,
+    pub(crate) host: Box<dyn Host>,
+    pub(crate) link: Arc<Link>,
     /// Whether its whole subtree is known to be gone.
     pub(crate) gone: bool,
-    /// Whether something told of its end that it lets go of a moment before it can be reaped.
+    /// Whether something told of its end that it lets go of a moment before it can be taken in.
     pub(crate) suspect: bool,
 }
 
@@ -73,20 +67,19 @@ impl Woken {
     }
 }
 
-/// All children. The background thread alone reaps.
+/// All children. The background thread alone takes their ends in.
 pub(crate) struct Supervisor {
     pub(crate) children: Vec<Child>,
 }
 
 impl Supervisor {
-    /// Adds every child's bells, pidfd and subtree pipe to the background thread's wait set.
+    /// Adds every child's bells, and what tells of its end, to the background thread's wait set.
     pub(crate) fn watch(&self, set: &Poller) -> Result<(), Error> {
         for (endpoint, child) in self.endpoints() {
             set.add(&child.link.owner, Woken::Published.token(), Watch::Edge)?;
-            set.add(&child.subtree, Woken::Subtree(endpoint).token(), Watch::OneShot)?;
-            match child.process.pidfd() {
-                Some(pidfd) => set.add(pidfd, Woken::Exit(endpoint).token(), Watch::OneShot)?,
-                None => set.add(&child.lifeline, Woken::Exit(endpoint).token(), Watch::OneShot)?,
+            set.add(child.host.end().unwrap_or(child.host.hint()), Woken::Exit(endpoint).token(), Watch::OneShot)?;
+            if let Some(rest) = child.host.rest() {
+                set.add(rest, Woken::Subtree(endpoint).token(), Watch::OneShot)?;
             }
         }
         Ok(())
@@ -95,17 +88,16 @@ impl Supervisor {
     /// Looks at one child, because something told of its end; what that tells, at most once each.
     pub(crate) fn look(&mut self, endpoint: EndpointIndex, mut tell: impl FnMut(News)) {
         let Some(child) = self.children.get_mut(endpoint.index()) else { return };
-        let known = child.process.exit().is_some();
-        // Asked again also after its end: as PID 1 or subreaper this process reaps what it left behind (P-34).
-        let exit = child.process.poll();
-        if let (false, Some(exit)) = (known, exit) {
-            tell(News::Exited(endpoint, child.cause(exit)));
+        let known = child.host.exit().is_some();
+        let exit = child.host.poll();
+        if let (false, Some(cause)) = (known, exit) {
+            tell(News::Exited(endpoint, cause));
         }
-        if !child.gone && exit.is_some() && child.subtree.is_gone() {
+        if !child.gone && exit.is_some() && child.host.is_alone() {
             child.gone = true;
             tell(News::SubtreeGone(endpoint));
         }
-        child.suspect = exit.is_none() || (child.gone && child.process.has_orphans());
+        child.suspect = exit.is_none() || (child.gone && child.host.has_orphans());
     }
 
     /// Looks again at children of which something told more than could be seen then. Says whether to come back soon.
@@ -118,24 +110,27 @@ impl Supervisor {
         self.children.iter().any(|child| child.suspect)
     }
 
-    /// Kills one child, with its group.
-    pub(crate) fn kill(&mut self, endpoint: EndpointIndex) {
-        if let Some(child) = self.children.get_mut(endpoint.index()) {
-            child.killed |= child.process.kill();
-        }
+    /// Kills one child, with all that it started; whether it can be.
+    pub(crate) fn kill(&mut self, endpoint: EndpointIndex) -> bool {
+        self.children.get_mut(endpoint.index()).is_some_and(|child| {
+            child.host.kill();
+            child.host.is_mortal()
+        })
     }
 
-    /// Kills every child that has not ended, with its group.
+    /// Kills every child that has not ended.
     pub(crate) fn kill_all(&mut self) {
-        for child in &mut self.children {
-            child.killed |= child.process.kill();
-        }
+        self.children.iter_mut().for_each(|child| child.host.kill());
     }
 
-    /// Children that have not been reaped, as (what users call them, pid).
-    pub(crate) fn survivors(&self) -> Vec<(Label, ProcessId)> {
-        let alive = self.children.iter().filter(|child| child.process.exit().is_none());
-        alive.map(|child| (child.label, ProcessId(child.process.pid()))).collect()
+    /// Gives up on the children that have not ended: what they use is kept for them. Who, and where.
+    pub(crate) fn abandon(&self, bell: &Arc<BellWord>, space: &Arc<Space>) -> Vec<(Label, Place)> {
+        let alive = self.children.iter().filter(|child| child.host.exit().is_none());
+        let abandon = |child: &Child| {
+            child.host.outlive((child.link.clone(), bell.clone(), space.clone()));
+            (child.label, child.host.place())
+        };
+        alive.map(abandon).collect()
     }
 
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (EndpointIndex, &Child)> {
@@ -145,33 +140,23 @@ impl Supervisor {
 
 impl Leaving for Child {
     fn is_gone(&mut self) -> bool {
-        self.process.poll().is_some() && self.subtree.is_gone() && !self.process.has_orphans()
+        self.host.poll().is_some() && self.host.is_alone() && !self.host.has_orphans()
     }
 
     fn kill(&mut self) {
-        self.killed |= self.process.kill();
+        self.host.kill();
     }
 
     fn watch(&self) -> Option<BorrowedFd<'_>> {
-        // Once it was reaped its subtree is what is waited for; before, that pipe may hang up a moment too early.
-        if self.process.exit().is_some() { Some(self.subtree.as_fd()) } else { self.process.pidfd() }
+        // Once it has ended its subtree is what is waited for; before, that pipe may hang up a moment too early.
+        if self.host.exit().is_some() { self.host.rest() } else { self.host.end() }
     }
 }
 
 impl Child {
     /// Why it did not become ready.
     pub(crate) fn start_error(&self, level: u32, cause: StartCause) -> Error {
-        Error::ChildStart { level, label: self.label, kind: self.kind, pid: self.process.pid(), cause }
-    }
-
-    /// The end of this child in the words of the driver.
-    pub(crate) fn cause(&self, exit: Exit) -> ExitCause {
-        let pid = self.process.pid();
-        match exit {
-            Exit::Code(status) => ExitCause::Exited { pid, status },
-            Exit::Signal { number, .. } => ExitCause::Signalled { pid, signal: number, unexpected: !self.killed },
-            Exit::Unknown => ExitCause::Vanished { pid },
-        }
+        Error::ChildStart { level, label: self.label, kind: self.kind, place: self.host.place(), cause }
     }
 }
 

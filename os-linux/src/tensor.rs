@@ -9,13 +9,13 @@ use laneway_core::wire::{AddressSpace, ChipTensor};
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::memory::Space;
+use crate::memory::{BufferPool, Space};
 use crate::sys::lineage::Lineage;
 use crate::view::View;
 
 /// Owns the bytes; freed with the last tensor that names them.
 struct Buffer {
-    space: Arc<Space>,
+    pool: Arc<BufferPool>,
     address: u64,
     bytes: u64,
     lineage: Lineage,
@@ -27,7 +27,7 @@ impl Drop for Buffer {
         if self.lineage.is_inherited() {
             return;
         }
-        if let Some(worker) = self.space.give_back_unowned(self.address) {
+        if let Some(worker) = self.pool.give_back_unowned(self.address) {
             worker.free_buffer(self.address..self.address + self.bytes);
         }
     }
@@ -35,7 +35,8 @@ impl Drop for Buffer {
 
 /// A tensor that every process of the worker's tree sees at the same address.
 ///
-/// Clones name the same memory; it goes back to the region with the last one. Access from the parent to bytes that an
+/// Clones name the same memory; it goes back to the region with the last one. A tensor outlives its worker: as long as one does,
+/// it keeps the buffer region of that worker mapped, one descriptor of it open, and nothing else. Access from the parent to bytes that an
 /// unfinished task names is refused with [`Error::InUse`] (P-19).
 #[derive(Clone)]
 pub struct Tensor<T> {
@@ -48,14 +49,15 @@ impl<T: Element> Tensor<T> {
     /// Takes memory of `space`, and makes it known to the worker that runs on it, if one does yet.
     pub(crate) fn new(space: &Arc<Space>, shape: &[u32]) -> Result<Self, Error> {
         let bytes = bytes_of::<T>(shape)?;
-        let address = space.take(bytes)?;
-        if let Some(worker) = space.owner()
+        let pool = space.buffers().clone();
+        let address = pool.take(bytes)?;
+        if let Some(worker) = pool.owner()
             && let Err(error) = worker.lock().add_buffer(&(address..address + bytes))
         {
-            space.give_back(address);
+            pool.give_back(address);
             return Err(error.into());
         }
-        let buffer = Arc::new(Buffer { space: space.clone(), address, bytes, lineage: Lineage::here() });
+        let buffer = Arc::new(Buffer { pool, address, bytes, lineage: Lineage::here() });
         let tensor = ChipTensor::contiguous(address, bytes, T::DTYPE, shape, AddressSpace::Host)?;
         Ok(Self { buffer, tensor, element: PhantomData })
     }
@@ -93,7 +95,7 @@ impl<T: Element> Tensor<T> {
     pub fn view(&self) -> Result<View<'_, T>, Error> {
         let bytes = self.bytes();
         // In a child that captured the tensor, what its task may touch is what the tags say.
-        let worker = if self.buffer.lineage.is_inherited() { None } else { self.buffer.space.owner() };
+        let worker = if self.buffer.lineage.is_of_a_parent() { None } else { self.buffer.pool.owner() };
         if worker.is_some_and(|worker| worker.is_named(&bytes)) {
             return Err(Error::InUse { start: bytes.start, end: bytes.end });
         }

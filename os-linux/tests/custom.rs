@@ -13,11 +13,14 @@ use laneway_linux::{
 };
 
 fn main() -> std::process::ExitCode {
-    harness::main(harness::cases![
-        a_child_of_a_users_own_kind_runs_tasks,
-        its_errors_and_panics_fail_the_task_and_it_lives_on,
-        its_start_can_fail_and_names_its_kind,
-    ])
+    harness::main_in_both_modes(
+        harness::cases![
+            a_child_of_a_users_own_kind_runs_tasks,
+            its_errors_and_panics_fail_the_task_and_it_lives_on,
+            its_start_can_fail_and_names_its_kind,
+        ],
+        &[],
+    )
 }
 
 /// Checks a claim about the scalars of a task: the bytes of a callable are `sum = <number>` or `count = <number>`.
@@ -62,7 +65,7 @@ impl Leaf for Checker {
 }
 
 fn worker() -> (Worker, WorkerId) {
-    let worker = Worker::builder().build().unwrap();
+    let worker = harness::builder().build().unwrap();
     let id = worker.add_child(CustomChild::new("checker", Checker::start)).unwrap();
     (worker, id)
 }

@@ -28,15 +28,18 @@ pub enum ExitCause {
         /// Process id.
         pid: i32,
     },
-    /// The child was a thread of this process and returned.
-    ThreadEnded,
+    /// The child was a thread of this process and returned (P-27).
+    ThreadEnded {
+        /// What it returned, as a process would exit with.
+        status: i32,
+    },
 }
 
 impl ExitCause {
     /// Whether the child left in order.
     #[must_use]
     pub const fn is_orderly(self) -> bool {
-        matches!(self, Self::Exited { status: 0, .. } | Self::ThreadEnded)
+        matches!(self, Self::Exited { status: 0, .. } | Self::ThreadEnded { status: 0 })
     }
 }
 
@@ -55,13 +58,7 @@ impl fmt::Display for ExitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exited { pid, status } => {
-                write!(f, "process {pid} exited with status {status}")?;
-                match u8::try_from(status) {
-                    Ok(EXIT_PROTOCOL) => f.write_str(" (it saw the mailbox protocol broken)"),
-                    Ok(EXIT_DEVICE) => f.write_str(" (it lost control of its device)"),
-                    Ok(EXIT_UNCLEAN) => f.write_str(" (children below it did not leave in order)"),
-                    _ => Ok(()),
-                }
+                write!(f, "process {pid} exited with status {status}{}", remark(status))
             }
             Self::Signalled { pid, signal, unexpected } => {
                 write!(f, "process {pid} was killed by signal {signal}")?;
@@ -76,8 +73,20 @@ impl fmt::Display for ExitCause {
             Self::Vanished { pid } => {
                 write!(f, "process {pid} is gone and was reaped by somebody else, so its exit status is not known")
             }
-            Self::ThreadEnded => f.write_str("the thread that served this mailbox ended"),
+            Self::ThreadEnded { status } => {
+                write!(f, "the thread that served this mailbox ended with status {status}{}", remark(status))
+            }
         }
+    }
+}
+
+/// What the statuses of this project's children mean.
+fn remark(status: i32) -> &'static str {
+    match u8::try_from(status) {
+        Ok(EXIT_PROTOCOL) => " (it saw the mailbox protocol broken)",
+        Ok(EXIT_DEVICE) => " (it lost control of its device)",
+        Ok(EXIT_UNCLEAN) => " (children below it did not leave in order)",
+        _ => "",
     }
 }
 

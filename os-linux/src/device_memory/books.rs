@@ -9,7 +9,7 @@ use laneway_core::model::TaskArgs;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::{AddressSpace, ByteRange};
 
-use crate::Error;
+use crate::error::{Error, Leftover};
 use crate::sys::clock;
 
 /// The ledgers of all NEXT_LEVEL workers.
@@ -38,6 +38,17 @@ impl DeviceBooks {
         let index = worker.get() as usize;
         let known = index < self.ledgers.len();
         known.then_some(EndpointIndex(index as u16)).ok_or_else(|| EngineError::UnknownWorker { worker }.into())
+    }
+
+    /// What was never freed, by worker.
+    pub(crate) fn left(&self) -> impl Iterator<Item = (EndpointIndex, Leftover)> + '_ {
+        (0..).map(EndpointIndex).zip(&self.ledgers).filter_map(|(endpoint, ledger)| {
+            // What waits for a task was freed as far as its user is concerned.
+            let freed = |base| ledger.freeing().any(|(freeing, _)| freeing == base);
+            let left = ledger.live().filter(|(base, _)| !freed(*base));
+            let (allocations, bytes) = left.fold((0, 0), |(n, sum), (_, bytes)| (n + 1, sum + bytes));
+            (allocations > 0).then_some((endpoint, Leftover { allocations, bytes }))
+        })
     }
 
     /// Refuses a DEVICE tensor that does not lie in live memory of the worker that it is submitted to.

@@ -5,10 +5,12 @@ mod books;
 use laneway_core::chip::{Call, DeviceAddress};
 use laneway_core::engine::Memory;
 use laneway_core::ids::WorkerId;
+use laneway_core::lane::Label;
 use laneway_core::wire::ByteRange;
 use laneway_core::wire::control::{ControlRequest, CopySpan};
 
 use crate::element::Element;
+use crate::error::Leftover;
 use crate::live::{Inner, Live};
 use crate::sys::clock;
 use crate::{Error, Tensor, Worker};
@@ -79,7 +81,8 @@ impl Worker {
         self.live("committed_device_memory")?.control(worker, &ControlRequest::CommittedDeviceMemory)
     }
 
-    /// What has not been freed on the chip of `worker`: base and bytes. It goes with its child when the worker closes.
+    /// What has not been freed on the chip of `worker`: base and bytes. It goes with its child when the worker closes, which
+    /// then reports it.
     ///
     /// # Errors
     /// No such worker.
@@ -120,6 +123,15 @@ impl Live {
 }
 
 impl Inner {
+    /// Memory that was never freed, of chips that live (C-16).
+    pub(crate) fn left_on_chips(&self) -> Vec<(Label, Leftover)> {
+        let left = self.devices.left().filter_map(|(endpoint, left)| {
+            let lane = self.driver.lane(endpoint).filter(|lane| lane.exit().is_none())?;
+            Some((lane.spec().label, left))
+        });
+        left.collect()
+    }
+
     /// Whether an unfinished task of `worker` names any of these bytes.
     fn names_on_device(&self, worker: WorkerId, address: DeviceAddress, bytes: u64) -> bool {
         let range = ByteRange { start: address.0, end: address.0.saturating_add(bytes) };

@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Space;
+use super::{BufferPool, Space};
 use crate::error::Error;
 
 const WORD: usize = 8;
 
 /// Bytes in the buffer region, given back when this is dropped, whatever happened meanwhile.
 pub(crate) struct Staging {
-    space: Arc<Space>,
+    pool: Arc<BufferPool>,
     address: u64,
     len: u64,
 }
@@ -20,7 +20,8 @@ pub(crate) struct Staging {
 impl Staging {
     /// Copies `bytes` into the buffer region of `space`.
     pub(crate) fn new(space: &Arc<Space>, bytes: &[u8]) -> Result<Self, Error> {
-        let address = space.take(bytes.len() as u64)?;
+        let pool = space.buffers().clone();
+        let address = pool.take(bytes.len() as u64)?;
         for (i, chunk) in bytes.chunks(WORD).enumerate() {
             let mut word = [0; WORD];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -29,12 +30,12 @@ impl Staging {
             let cell = unsafe { AtomicU64::from_ptr(at) };
             cell.store(u64::from_ne_bytes(word), Ordering::Relaxed);
         }
-        Ok(Self { space: space.clone(), address, len: bytes.len() as u64 })
+        Ok(Self { pool, address, len: bytes.len() as u64 })
     }
 
     /// Where they begin, from the start of the buffer region.
     pub(crate) fn offset(&self) -> u64 {
-        self.address - self.space.buffer_range().start
+        self.address - self.pool.range().start
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -44,7 +45,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        self.space.give_back(self.address);
+        self.pool.give_back(self.address);
     }
 }
 

@@ -51,10 +51,10 @@ fn look_again(inner: &Inner, now: Instant) -> Option<Instant> {
 }
 
 impl Inner {
-    /// A child ended or was killed: what is left of it has a grace period.
-    fn doom(&mut self, endpoint: EndpointIndex, now: Instant) {
+    /// A child ended or was to be killed: what is left of it at `until` is stuck.
+    fn doom(&mut self, endpoint: EndpointIndex, until: Instant) {
         if !self.gone[endpoint.index()] && self.doomed.iter().all(|(doomed, _)| *doomed != endpoint) {
-            self.doomed.push((endpoint, now.saturating_add(GRACE)));
+            self.doomed.push((endpoint, until));
         }
     }
 }
@@ -149,7 +149,7 @@ impl Live {
                 match item {
                     News::Exited(endpoint, cause) => {
                         inner.alive -= 1;
-                        inner.doom(endpoint, now);
+                        inner.doom(endpoint, now.saturating_add(GRACE));
                         inner.ends.push((endpoint, cause));
                         inner.driver.child_exited(endpoint, cause, now);
                     }
@@ -174,8 +174,8 @@ impl Live {
         inner.devices.take_answers(&mut inner.driver);
         let kills: Vec<_> = inner.driver.take_kills().collect();
         for endpoint in kills {
-            self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
-            inner.doom(endpoint, now);
+            let mortal = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
+            inner.doom(endpoint, if mortal { now.saturating_add(GRACE) } else { now });
         }
         if !inner.doomed.is_empty() {
             step.progressed |= self.give_up_on_the_stuck(inner, now);

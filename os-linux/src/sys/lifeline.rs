@@ -166,7 +166,8 @@ impl Lifeline {
 
     /// Runs the last call of this child. If its parent has gone, it has 50 ms left to close what it holds in order.
     pub fn last_call<T>(&self, call: impl FnOnce() -> T) -> T {
-        if !self.is_cut() {
+        // A thread child has no process of its own that could be ended.
+        if self.at_hang_up.is_none() || !self.is_cut() {
             return self.mortal(call);
         }
         alarm::end_within(LAST_CALL);

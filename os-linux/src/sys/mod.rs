@@ -5,6 +5,7 @@
 //! | memory | [`region`], [`page`], [`words`] |
 //! | what children must not keep or use | [`inventory`], `lineage` |
 //! | processes | [`fork`], [`signals`], [`child`], [`pidfd`], [`group`], [`exit`], [`farewell`] |
+//! | children that are threads | [`child_thread`] |
 //! | who is gone | [`lifeline`], [`subtree`], `alarm` |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
 //! | panics | [`panics`] |
@@ -12,6 +13,7 @@
 
 mod alarm;
 pub mod child;
+pub mod child_thread;
 pub mod clock;
 pub mod cpu;
 pub mod epoll;

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::Error;
 
-static GATE: Mutex<Gate> = Mutex::new(Gate { inside: 0, forking: false, threads: BTreeSet::new() });
+static GATE: Mutex<Gate> =
+    Mutex::new(Gate { inside: 0, forking: false, starts: 0, children: 0, devices: 0, threads: BTreeSet::new() });
 static CHANGED: Condvar = Condvar::new();
 
 struct Gate {
@@ -19,6 +20,12 @@ struct Gate {
     inside: usize,
     /// A fork waits for them and lets no more in.
     forking: bool,
+    /// Starts that are forking their children.
+    starts: usize,
+    /// Children that are threads of this process: they run user code, so nothing is known about the locks that they hold.
+    children: usize,
+    /// Devices that are open in this process.
+    devices: usize,
     /// Threads of this library, by the names that /proc has for them.
     threads: BTreeSet<OsString>,
 }
@@ -73,6 +80,7 @@ impl ClosedGate {
     /// In the child: none of the threads came along.
     pub(super) fn forget_threads(mut self) {
         self.0.threads.clear();
+        self.0.starts = 0;
     }
 }
 
@@ -80,6 +88,76 @@ impl Drop for ClosedGate {
     fn drop(&mut self) {
         self.0.forking = false;
         CHANGED.notify_all();
+    }
+}
+
+/// A start that forks: while it exists no thread child begins.
+#[derive(Debug)]
+pub struct Forking(());
+
+impl Forking {
+    /// Refuses to fork where that is not safe (P-2).
+    ///
+    /// # Errors
+    /// [`Error::ThreadChildren`], [`Error::HoldsDevice`].
+    pub fn begin() -> Result<Self, Error> {
+        let mut gate = gate();
+        if gate.children > 0 {
+            return Err(Error::ThreadChildren { count: gate.children });
+        }
+        if gate.devices > 0 {
+            return Err(Error::HoldsDevice { count: gate.devices });
+        }
+        gate.starts += 1;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Forking {
+    fn drop(&mut self) {
+        gate().starts -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// A thread child, from before its thread begins until after it has ended.
+#[derive(Debug)]
+pub(super) struct Admitted(());
+
+impl Admitted {
+    /// Waits while a start forks.
+    pub(super) fn enter() -> Self {
+        let mut gate = gate();
+        while gate.starts > 0 {
+            gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        gate.children += 1;
+        Self(())
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        gate().children -= 1;
+    }
+}
+
+/// A device that is open in this process: a fork would copy a connection to it that works on one side alone (C-17).
+#[derive(Debug)]
+pub struct HeldDevice(());
+
+impl HeldDevice {
+    /// Counts one more.
+    #[must_use]
+    pub fn count() -> Self {
+        gate().devices += 1;
+        Self(())
+    }
+}
+
+impl Drop for HeldDevice {
+    fn drop(&mut self) {
+        gate().devices -= 1;
     }
 }
 
@@ -190,7 +268,7 @@ fn count_once() -> Result<usize, Error> {
 }
 
 /// What /proc calls the calling thread. Not its own number, which differs where /proc shows an outer PID namespace.
-fn own_name() -> io::Result<OsString> {
+pub(super) fn own_name() -> io::Result<OsString> {
     let link = fs::read_link("/proc/thread-self")?;
     link.file_name().map(ToOwned::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
 }

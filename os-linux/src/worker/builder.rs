@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use laneway_core::engine::Config as Capacities;
+use laneway_core::lane::Label;
 
 use super::Worker;
 use crate::Error;
 use crate::config::Config;
+use crate::host::ChildMode;
 
 /// Settings of a worker, each with a sensible default; [`WorkerBuilder::build`] checks them together.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// How many SUB children to fork; none by default.
+    /// How many SUB children to start; none by default.
     #[must_use]
     pub fn subs(mut self, count: u32) -> Self {
         self.subs = count;
@@ -110,6 +112,37 @@ impl WorkerBuilder {
     #[must_use]
     pub fn strict_war(mut self, strict: bool) -> Self {
         self.config.engine.strict_war = strict;
+        self
+    }
+
+    /// Where the children live; [`ChildMode::Process`] by default (P-27).
+    #[must_use]
+    pub fn child_mode(mut self, mode: ChildMode) -> Self {
+        self.config.child_mode = mode;
+        self
+    }
+
+    /// Keeps a child, and what it starts, on these CPUs; it may use all of this process by default. Worker ids count from 0 in
+    /// the order of the `add_…` calls. CPUs that cannot be used fail init; those that another child was given too are listed in
+    /// [`Health::cpu_overlaps`](crate::Health::cpu_overlaps) (P-21).
+    #[must_use]
+    pub fn child_cpus(mut self, child: Label, cpus: impl Into<Vec<usize>>) -> Self {
+        self.config.cpus.set(child, cpus.into());
+        self
+    }
+
+    /// Fails init if two children were given the same CPU; off by default (P-21).
+    #[must_use]
+    pub fn exclusive_cpus(mut self, exclusive: bool) -> Self {
+        self.config.cpus.exclusive = exclusive;
+        self
+    }
+
+    /// Commits the memory of the heap rings and the buffer region at init, so that a lack of it is an error there and not a
+    /// signal later; off by default. Give the regions sizes that fit (P-33).
+    #[must_use]
+    pub fn populate(mut self, populate: bool) -> Self {
+        self.config.populate = populate;
         self
     }
 

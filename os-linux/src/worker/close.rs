@@ -41,6 +41,7 @@ impl Worker {
     /// again. [`Error::InsideCallback`] from inside a callback of this worker. [`Error::Survivors`] names children that could
     /// not be ended; [`Error::AbnormalExits`] those that did not leave in order.
     pub fn close(&self) -> Result<(), Error> {
+        self.refuse_children()?;
         self.shared.close(Runs::Drain, By::User)
     }
 
@@ -49,7 +50,16 @@ impl Worker {
     /// # Errors
     /// As [`Worker::close`], never [`Error::CloseTimedOut`].
     pub fn close_now(&self) -> Result<(), Error> {
+        self.refuse_children()?;
         self.shared.close(Runs::Abandon, By::User)
+    }
+
+    /// A callable that waits for the end of its own worker would wait for itself.
+    fn refuse_children(&self) -> Result<(), Error> {
+        match &*self.state() {
+            State::Ready { live, .. } | State::Closing { live } => live.check_lineage(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -82,7 +92,7 @@ impl Shared {
                     }
                     State::Initializing { cancel } if cancel.is_inherited() => return Err(Error::Inherited),
                     State::Initializing { cancel } => cancel.ask(),
-                    State::Ready { live, .. } | State::Closing { live } if live.check_lineage().is_err() => {
+                    State::Ready { live, .. } | State::Closing { live } if live.is_inherited() => {
                         return Err(Error::Inherited);
                     }
                     State::Ready { live, .. } | State::Closing { live } if live.is_inside_callback() => {
@@ -108,18 +118,17 @@ impl Shared {
             return Err(error);
         }
         let result = live.take_down(background);
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Closed;
+        // A nested worker stays its parent's for ever (P-9).
+        let end = if by == By::Parent { State::Below } else { State::Closed };
+        let before = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), end);
+        // Not under the lock: this is where what users' closures own goes.
+        drop((before, live));
         self.settled.notify_all();
         result
     }
 }
 
 impl Live {
-    /// Whether the calling thread is inside a callback that builds a run of this worker.
-    fn is_inside_callback(&self) -> bool {
-        self.lock().builder == Some(std::thread::current().id())
-    }
-
     /// No new runs from here on; the accepted ones end, or nothing has changed after the drain budget.
     fn shut_admission(&self, runs: Runs) -> Result<(), Error> {
         let mut inner = self.lock();
@@ -159,6 +168,7 @@ impl Live {
         drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
         self.round(&mut inner, clock::now());
         let before = inner.ends.len();
+        let left_on_chips = inner.left_on_chips();
         inner.driver.stop();
         let reaped = |inner: &mut Inner| (inner.alive == 0).then_some(());
         let (inner, left) = self.drive(inner, Some(deadline), reaped);
@@ -174,16 +184,19 @@ impl Live {
         // Runs that wait for what is left end now; nobody drives after this (L-35).
         self.give_up_on_all(&mut self.lock());
         background.stop(self);
-        let survivors = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).survivors();
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        let survivors = supervisor.abandon(&self.bell, &self.space);
+        drop(supervisor);
         if !survivors.is_empty() {
-            // Their memory is kept until they are gone, which nobody will see (P-12).
-            std::mem::forget(self.clone());
             return Err(Error::Survivors { children: survivors });
         }
         let inner = self.lock();
         let unclean = inner.ends[before..].iter().filter(|(_, cause)| !cause.is_orderly());
         let label = |at| inner.driver.lane(at).map(|lane| lane.spec().label);
         let abnormal: Vec<_> = unclean.filter_map(|(at, cause)| Some((label(*at)?, *cause))).collect();
-        if abnormal.is_empty() { Ok(()) } else { Err(Error::AbnormalExits { children: abnormal }) }
+        if !abnormal.is_empty() {
+            return Err(Error::AbnormalExits { children: abnormal });
+        }
+        if left_on_chips.is_empty() { Ok(()) } else { Err(Error::DeviceMemoryLeft { chips: left_on_chips }) }
     }
 }

@@ -1,6 +1,5 @@
 //! `init`: regions, forks, the barrier, and only then the first thread (P-1).
 
-use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError};
 
 use laneway_core::driver::Driver;
@@ -9,32 +8,33 @@ use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{self, EndpointSpec, Frames, Label};
 use laneway_core::wire::Protocol;
 
+use super::Worker;
 use super::await_ready::Nursery;
 use super::cancel::Cancel;
-use super::children::{Children, Given, Plan};
+use super::children::Children;
 use super::outer::{Above, Outer};
-use crate::child_entry::{self, ChildSpec};
+use super::plan::{Given, Outline, Plan};
 use crate::config::Config;
 use crate::error::{CallableError, Error, StartCause};
+use crate::host::{ChildMode, Hosting, Processes, Seat, Threads};
 use crate::late::Images;
 use crate::link::Link;
 use crate::live::{Live, Parts, Wakes};
 use crate::memory::Space;
-use crate::progress::{Background, BellWord, ParentRing};
+use crate::progress::{Background, BellWord};
 use crate::registry::Registry;
 use crate::supervisor::{Child, Supervisor};
 use crate::sys::epoll::{Poller, Token, Watch};
 use crate::sys::eventfd::Bell;
 use crate::sys::group::Group;
-use crate::sys::pidfd::Pidfd;
 use crate::sys::timer::Timer;
-use crate::sys::{clock, limits, threads};
+use crate::sys::{clock, limits};
 
 /// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, five regions, and
 /// one more set while it starts.
 const OWN_DESCRIPTORS: u64 = 13;
 
-/// Starts the whole tree, or leaves nothing of it. `above` is there for a nested worker, in its own process.
+/// Starts the whole tree, or leaves nothing of it. `above` is there for a nested worker, in its own process or thread.
 pub(super) fn start(
     config: &Config,
     children: Children,
@@ -48,18 +48,16 @@ pub(super) fn start(
         return Err(CallableError::CallableKindUnsupported { digest, role }.into());
     }
     let plans = children.plans();
-    let result = start_plans(config, &plans, registry, space, above, cancel);
-    for plan in &plans {
-        if let Plan::Nested { worker, .. } = plan {
-            worker.left_below();
-        }
-    }
+    let outlines: Vec<_> = plans.iter().map(Plan::outline).collect();
+    let result = start_plans(config, plans, &outlines, registry, space, above, cancel);
+    outlines.iter().filter_map(|outline| outline.nested.as_ref()).for_each(Worker::left_below);
     result
 }
 
 fn start_plans(
     config: &Config,
-    plans: &[Plan],
+    plans: Vec<Plan>,
+    outlines: &[Outline],
     registry: Registry,
     space: Option<Arc<Space>>,
     above: Option<Above>,
@@ -70,111 +68,106 @@ fn start_plans(
     }
     limits::check_kernel()?;
     limits::check_descriptors(OWN_DESCRIPTORS + Link::DESCRIPTORS * plans.len() as u64)?;
-    let foreign = threads::foreign_threads()?;
-    if foreign > 0 && !config.allow_foreign_threads {
-        return Err(Error::ForeignThreads { count: foreign });
-    }
+    config.cpus.check(outlines)?;
     let mut deadline = clock::now().saturating_add(config.init_timeout);
     let (mut outer, mut inherited, mut group) = (None, Vec::new(), Group::Head);
     if let Some(above) = above {
         deadline = deadline.min(above.deadline);
         (outer, inherited, group) = (Some(above.outer), above.shared, Group::Parents);
     }
+    // The one place that knows the mode. From here on until the last child was forked no thread begins (P-1).
+    let hosting: Box<dyn Hosting> = match config.child_mode {
+        ChildMode::Process => Box::new(Processes::new(config, group)?),
+        ChildMode::Thread => Box::new(Threads),
+    };
     // There already if a tensor was made before.
     let space = match space {
         Some(space) => space,
         None => Arc::new(Space::map(config.sizes)?),
     };
     space.inherit(inherited);
-    let bell = BellWord::new()?;
-    let parent = Pidfd::of_this_process().ok();
-    let given = Given {
-        registry: &registry,
+    if config.populate {
+        space.populate()?;
+    }
+    let bell = Arc::new(BellWord::new()?);
+    let given = Arc::new(Given {
+        snapshot: registry.snapshot(),
         shared: space.shared().collect(),
-        parent: parent.as_ref(),
+        parent: hosting.parent(),
         window: config.spin_window(),
         deadline,
         staging: space.buffer_range(),
         images: Images::mapped(),
-    };
+        _space: space.clone(),
+    });
     let mut nursery = Nursery::new(config.level, plans.len());
-    for plan in plans {
-        if cancel.is_asked() {
-            return Err(Error::InitCancelled);
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        (0..).map(EndpointIndex).zip(outlines).zip(plans).partition(|((_, outline), _)| outline.stays_here);
+    for (hosting, born) in [(hosting, elsewhere), (Box::new(Threads) as Box<dyn Hosting>, here)] {
+        for ((endpoint, outline), plan) in born {
+            if cancel.is_asked() {
+                return Err(Error::InitCancelled);
+            }
+            nursery.add(endpoint, bear(config, outline, plan, &*hosting, &bell, &given)?);
         }
-        nursery.add(fork(config, plan, group, &bell, &given)?);
+        // Thread children of other workers may begin again.
+        drop(hosting);
+        nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
     }
-    let depths = nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
-    let images = given.images;
-    assemble(config, plans, nursery, &depths, registry, space, bell, outer, images)
+    let images = given.images.clone();
+    assemble(config, outlines, nursery, registry, space, bell, outer, images)
 }
 
-/// Forks one child.
-#[expect(unsafe_code, reason = "foreign threads were counted by the caller")]
-fn fork(config: &Config, plan: &Plan, group: Group, bell: &BellWord, given: &Given<'_>) -> Result<Child, Error> {
-    let link = Link::new(&plan.name())?;
+/// Starts one child.
+fn bear(
+    config: &Config,
+    outline: &Outline,
+    plan: Plan,
+    hosting: &dyn Hosting,
+    bell: &Arc<BellWord>,
+    given: &Arc<Given>,
+) -> Result<Child, Error> {
+    let link = Arc::new(Link::new(&outline.name)?);
     lane::prepare_region(&link.words());
-    let descriptors: Vec<RawFd> = link.child_descriptors(given.parent);
-    let spec = ChildSpec {
-        group,
-        at_hang_up: plan.at_hang_up(),
-        keep_descriptors: &descriptors,
-        keep_mappings: &link.child_mappings(bell),
-        close_foreign_descriptors: config.close_foreign_descriptors,
-    };
-    let body = |lifeline| {
-        let mut ring = ParentRing { word: bell.reader(), waiter: &link.waiter, owner: &link.owner };
-        plan.live(&link, &mut ring, &lifeline, given)
-    };
-    // SAFETY: `start` has counted foreign threads, or the user vouched for them; this library's are parked by the fork.
-    let started = unsafe { child_entry::start(&spec, body) }?;
-    Ok(Child {
-        label: plan.label(),
-        kind: plan.kind(),
-        process: started.process,
-        lifeline: started.lifeline,
-        subtree: started.subtree,
-        link,
-        killed: false,
-        gone: false,
-        suspect: false,
-    })
+    let (name, at_hang_up) = (outline.name.clone(), outline.at_hang_up);
+    let seat = Seat { name, link: link.clone(), bell: bell.clone(), at_hang_up };
+    let body = plan.body(&seat, config.cpus.of(outline.label), given);
+    let host = hosting.start(&seat, body)?;
+    Ok(Child { label: outline.label, kind: outline.kind, host, link, gone: false, suspect: false })
 }
 
 /// Puts the parent's side together around children that are ready.
 #[expect(clippy::too_many_arguments, reason = "everything that the start made, once")]
 fn assemble(
     config: &Config,
-    plans: &[Plan],
-    nursery: Nursery,
-    depths: &[u64],
+    outlines: &[Outline],
+    mut nursery: Nursery,
     registry: Registry,
     space: Arc<Space>,
-    bell: BellWord,
+    bell: Arc<BellWord>,
     outer: Option<Outer>,
     images: Images,
 ) -> Result<(Arc<Live>, Background), Error> {
     let mut admission_depth = 2;
     let (mut workers, mut endpoints) = (Vec::new(), Vec::new());
-    for (((i, plan), child), &depth) in (0..).map(EndpointIndex).zip(plans).zip(nursery.children()).zip(depths) {
-        let frames = plan.frames();
-        let class = match plan.label() {
+    for ((i, outline), (child, depth)) in (0..).map(EndpointIndex).zip(outlines).zip(nursery.grown()) {
+        let class = match outline.label {
             Label::Worker(id) => WorkerClass::NextLevel(id),
             Label::Sub(id) => WorkerClass::Sub(id),
         };
-        if matches!(plan, Plan::Chip { .. }) {
+        if outline.drives_device {
             if !(1..=2).contains(&depth) {
                 return Err(child.start_error(config.level, StartCause::Depth { depth }));
             }
             admission_depth = admission_depth.min(depth as usize);
         }
-        workers.push(WorkerSpec { class, endpoint: i, staging: frames == Frames::Two });
+        workers.push(WorkerSpec { class, endpoint: i, staging: outline.frames == Frames::Two });
         let spec = EndpointSpec {
-            label: plan.label(),
-            pid: Some(child.process.pid()),
-            frames,
+            label: outline.label,
+            pid: child.host.place().pid(),
+            frames: outline.frames,
             protocol: Protocol::ChipTensors,
-            marks_acceptance: matches!(plan, Plan::Chip { .. }),
+            marks_acceptance: outline.drives_device,
             waitable: true,
             poison_grace: EndpointSpec::POISON_GRACE,
         };
@@ -193,7 +186,7 @@ fn assemble(
 
     let (waiter_set, nudge) = (Poller::new()?, Bell::new()?);
     waiter_set.add(&nudge, Token(0), Watch::Edge)?;
-    for (i, child) in (1..).zip(nursery.children()) {
+    for (i, (child, _)) in (1..).zip(nursery.grown()) {
         waiter_set.add(&child.link.waiter, Token(i), Watch::Edge)?;
     }
     if let Some(outer) = &outer {
@@ -203,15 +196,15 @@ fn assemble(
     let parts = Parts {
         bell,
         words,
-        wakes: Wakes(nursery.children().iter().map(|child| child.link.wake.clone()).collect()),
+        wakes: Wakes(nursery.grown().map(|(child, _)| child.link.wake.clone()).collect()),
         waiter_set,
         nudge,
         control,
         takeover,
         supervisor: Supervisor { children: nursery.graduate() },
         space,
-        next_level: plans.iter().filter(|plan| matches!(plan.label(), Label::Worker(_))).map(Plan::role).collect(),
-        scopes: plans.iter().map(Plan::scope).collect(),
+        next_level: outlines.iter().filter(|o| matches!(o.label, Label::Worker(_))).map(|o| o.role).collect(),
+        scopes: outlines.iter().map(|outline| outline.scope).collect(),
         images,
         outer,
         config: config.clone(),

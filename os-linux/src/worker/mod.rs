@@ -5,10 +5,13 @@ mod builder;
 mod cancel;
 mod children;
 mod close;
+mod cpus;
 mod custom;
+mod endpoint;
 mod init;
 mod nested;
 mod outer;
+mod plan;
 mod register;
 mod staged;
 
@@ -37,7 +40,9 @@ use cancel::Cancel;
 pub use cancel::InitCanceller;
 use children::Children;
 pub use children::Chip;
+pub(crate) use cpus::Cpus;
 pub use custom::{CustomChild, CustomStart};
+pub use endpoint::{Endpoint, EndpointBell, EndpointStart, OwnEndpoint};
 use outer::Above;
 pub(crate) use outer::Outer;
 pub(crate) use staged::{fail, fetch};
@@ -70,9 +75,9 @@ enum State {
         /// Mapped by the first tensor that is made before init.
         space: Option<Arc<Space>>,
     },
-    /// A child of another worker, whose init starts it in a process of its own (P-9).
+    /// A child of another worker, whose init starts it in a process or a thread of its own (P-9).
     Attached { children: Children, registry: Registry },
-    /// It was started in another process; nothing of it is here.
+    /// Another worker's init started it, in another process or in a thread that has ended; nothing of it is here.
     Below,
     /// A thread is inside `init`.
     Initializing { cancel: Arc<Cancel> },
@@ -113,8 +118,9 @@ impl WorkerState {
 }
 
 impl State {
-    const fn kind(&self) -> WorkerState {
+    fn kind(&self) -> WorkerState {
         match self {
+            Self::Ready { live, .. } | Self::Closing { live } if live.is_foreign() => WorkerState::Attached,
             Self::New { .. } => WorkerState::New,
             Self::Attached { .. } | Self::Below => WorkerState::Attached,
             Self::Initializing { .. } => WorkerState::Initializing,
@@ -125,7 +131,7 @@ impl State {
         }
     }
 
-    const fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         self.kind().name()
     }
 }
@@ -155,10 +161,11 @@ impl Worker {
         self.in_new("add_chip", |children| children.add_chip(chip))
     }
 
-    /// Forks the children and returns when all are ready, or fails with nothing left behind.
+    /// Starts the children and returns when all are ready, or fails with nothing left behind.
     ///
     /// # Errors
-    /// [`Error::ForeignThreads`] in a process with threads of its own; the first child that fails, dies or is late, with its
+    /// Where children are forked: [`Error::ForeignThreads`] in a process with threads of its own, [`Error::ThreadChildren`] in
+    /// one that runs children as threads, [`Error::HoldsDevice`] in one that has a device open. Anywhere: the first child that fails, dies or is late, with its
     /// kind, index, pid and cause; a limit that is too low, with both numbers.
     pub fn init(&self) -> Result<(), Error> {
         self.start(None, |state| match state {
@@ -185,6 +192,7 @@ impl Worker {
             }
         };
         drop(state);
+        let below = above.is_some();
         let started = init::start(&self.shared.config, children, registry, space, above, &cancel);
         let mut state = self.state();
         let result = match started {
@@ -193,7 +201,11 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                *state = if error == Error::InitCancelled { State::Closed } else { State::Failed };
+                *state = match error {
+                    _ if below => State::Below,
+                    Error::InitCancelled => State::Closed,
+                    _ => State::Failed,
+                };
                 Err(error)
             }
         };
@@ -211,7 +223,7 @@ impl Worker {
             State::New { space: Some(space), .. } => space.clone(),
             State::New { space: empty, .. } => empty.insert(Arc::new(Space::map(self.shared.config.sizes)?)).clone(),
             // A run that was accepted may still need some while close waits for it.
-            State::Ready { live, .. } | State::Closing { live } => {
+            State::Ready { live, .. } | State::Closing { live } if !live.is_foreign() => {
                 live.check_lineage()?;
                 live.space.clone()
             }
@@ -273,7 +285,7 @@ impl Worker {
 
     pub(crate) fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
         match &*self.state() {
-            State::Ready { live, .. } => live.check_lineage().map(|()| live.clone()),
+            State::Ready { live, .. } if !live.is_foreign() => live.check_lineage().map(|()| live.clone()),
             other => Err(Error::WrongState { call, state: other.name() }),
         }
     }

@@ -55,7 +55,7 @@ impl Worker {
         added
     }
 
-    /// In the process of the nested worker: its own init.
+    /// In the process, or thread, of the nested worker: its own init.
     pub(super) fn start_below(&self, above: Above, given: Vec<(Digest, Arc<[u8]>)>) -> Result<Arc<Live>, Error> {
         self.start(Some(above), |state| match state {
             State::Attached { children, mut registry } => {
@@ -66,13 +66,17 @@ impl Worker {
             }
             other => Err(other),
         })?;
-        self.live("init")
+        let (.., live) = self.snapshot();
+        live.ok_or(Error::WrongState { call: "init", state: State::Below.name() })
     }
 
-    /// In the process that forked it: this worker lives in a process of its own now, or nowhere.
+    /// In the process whose init was to start it, when that is over: this worker lives in a process of its own now, or nowhere.
+    /// One that was started by a thread of this process has left this state by itself.
     pub(super) fn left_below(&self) {
         let mut state = self.state();
-        if let State::Attached { children, .. } = std::mem::replace(&mut *state, State::Below) {
+        if let State::Attached { .. } = &*state
+            && let State::Attached { children, .. } = std::mem::replace(&mut *state, State::Below)
+        {
             children.left_below();
         }
     }

@@ -9,6 +9,9 @@
 //! }
 //! ```
 //!
+//! [`main_in_both_modes`] runs cases twice: with children that are processes, and as `<name> [threads]` with children that are
+//! threads (P-27). Such cases build their workers with [`builder`].
+//!
 //! A case passes if its function returns. It fails if it panics or dies, takes longer than [`LIMIT`], or leaves a process
 //! behind: the runner is a subreaper, so whatever a case orphans lands here and is found.
 // Every test binary compiles this module anew and uses a part of it.
@@ -22,6 +25,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use laneway_linux::{ChildMode, Worker, WorkerBuilder};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
@@ -62,28 +66,53 @@ const LATE: i32 = 75;
 /// Names the case to the process that runs it.
 const CASE: &str = "LANEWAY_TEST_CASE";
 
+/// What follows the name of a case whose children are threads.
+const THREADS: &str = " [threads]";
+
+/// Whether the children of this case are threads.
+pub(crate) fn in_threads() -> bool {
+    env::var(CASE).is_ok_and(|name| name.ends_with(THREADS))
+}
+
+/// Describes a worker whose children live where this case wants them.
+pub(crate) fn builder() -> WorkerBuilder {
+    let mode = if in_threads() { ChildMode::Thread } else { ChildMode::Process };
+    Worker::builder().child_mode(mode)
+}
+
 /// Runs what the command line asks for, as `cargo test` words it: filters, `--exact`, `--skip`, `--list`, `--nocapture`.
 pub(crate) fn main(cases: &[Case]) -> ExitCode {
+    choose(cases.iter().map(|case| (case.name.to_owned(), *case)).collect())
+}
+
+/// As [`main`]; all but the last cases also with children that are threads.
+pub(crate) fn main_in_both_modes(both: &[Case], processes_alone: &[Case]) -> ExitCode {
+    let forked = both.iter().chain(processes_alone).map(|case| (case.name.to_owned(), *case));
+    let threads = both.iter().map(|case| (format!("{}{THREADS}", case.name), *case));
+    choose(forked.chain(threads).collect())
+}
+
+fn choose(cases: Vec<(String, Case)>) -> ExitCode {
     if let Ok(name) = env::var(CASE) {
-        let case = cases.iter().find(|case| case.name == name).expect("the runner names a case of this binary");
+        let (_, case) = cases.iter().find(|(known, _)| *known == name).expect("the runner names a case of this binary");
         (case.run)();
         return ExitCode::SUCCESS;
     }
     let wanted = Wanted::parse(env::args().skip(1));
-    let chosen: Vec<_> = cases.iter().filter(|case| wanted.holds(case.name)).collect();
+    let chosen: Vec<_> = cases.iter().filter(|(name, _)| wanted.holds(name)).map(|(name, _)| name).collect();
     if wanted.list {
-        chosen.iter().for_each(|case| println!("{}: test", case.name));
+        chosen.iter().for_each(|name| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
     set_child_subreaper(Some(getpid())).expect("the runner adopts what cases leave behind");
     let mut failed = 0;
-    for case in &chosen {
+    for name in &chosen {
         let start = Instant::now();
-        match tried(case, wanted.nocapture) {
-            Ok(()) => println!("case {} ... ok ({:.2} s)", case.name, start.elapsed().as_secs_f64()),
+        match tried(name, wanted.nocapture) {
+            Ok(()) => println!("case {name} ... ok ({:.2} s)", start.elapsed().as_secs_f64()),
             Err(text) => {
                 failed += 1;
-                println!("case {} ... FAILED: {text}", case.name);
+                println!("case {name} ... FAILED: {text}");
             }
         }
     }
@@ -138,7 +167,7 @@ pub(crate) fn in_time(what: &str, took: Duration, limit: Duration) {
 }
 
 /// Runs one case, again while it is late.
-fn tried(case: &Case, nocapture: bool) -> Result<(), String> {
+fn tried(case: &str, nocapture: bool) -> Result<(), String> {
     let mut tries = 1;
     loop {
         match run(case, nocapture) {
@@ -149,11 +178,11 @@ fn tried(case: &Case, nocapture: bool) -> Result<(), String> {
 }
 
 /// Runs one case; the error is its exit status, what went wrong and what it printed.
-fn run(case: &Case, nocapture: bool) -> Result<(), (Option<i32>, String)> {
+fn run(case: &str, nocapture: bool) -> Result<(), (Option<i32>, String)> {
     // A file rather than a pipe: a process that is left behind cannot keep the reader waiting.
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("a file for the output"));
     let mut command = Command::new(env::current_exe().expect("the path of this binary"));
-    command.env(CASE, case.name).stdin(Stdio::null()).process_group(0);
+    command.env(CASE, case).stdin(Stdio::null()).process_group(0);
     if !nocapture {
         let copy = || Stdio::from(output.try_clone().expect("a copy of the descriptor"));
         command.stdout(copy()).stderr(copy());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use laneway_linux::{Error, FailureKind, TaskArgs, Worker};
+use laneway_linux::{Error, FailureKind, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Bench, Gate, children, cpu_time, descriptors, mappings, shm, until};
@@ -18,7 +18,8 @@ pub(crate) fn close_leaves_nothing_behind() {
     let bench = Bench::new(3);
     let x = bench.tensor(1024);
     bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
-    assert!(mappings() > 0 && children().len() == 3 && threads() == 2);
+    let expected = if crate::harness::in_threads() { (0, 5) } else { (3, 2) };
+    assert!(mappings() > 0 && (children().len(), threads()) == expected);
     assert_eq!(shm(), before.1, "regions have no name");
     drop(x);
     bench.worker.close().unwrap();
@@ -79,14 +80,14 @@ pub(crate) fn close_waits_for_accepted_runs() {
 
 /// P-13
 pub(crate) fn close_that_times_out_changes_nothing() {
-    let bench = Bench::of(Worker::builder().subs(2).drain_budget(Duration::from_millis(50)).build().unwrap());
+    let bench = Bench::of(crate::harness::builder().subs(2).drain_budget(Duration::from_millis(50)).build().unwrap());
     let (gate, x) = (Gate::new(&bench), bench.tensor(1));
     let run = bench
         .worker
         .submit(|orch| Ok(orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg())).map(drop)?))
         .unwrap();
     assert!(matches!(bench.worker.close(), Err(Error::CloseTimedOut { .. })));
-    assert_eq!(children().len(), 2);
+    assert!(bench.worker.health().ready);
     gate.open();
     run.wait().unwrap();
     bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
@@ -122,7 +123,7 @@ pub(crate) fn close_now_ends_what_was_never_sent() {
 
 /// T-36, P-12
 pub(crate) fn a_stopped_child_does_not_hold_up_close_for_ever() {
-    let bench = Bench::of(Worker::builder().subs(2).reap_budget(Duration::from_millis(200)).build().unwrap());
+    let bench = Bench::of(crate::harness::builder().subs(2).reap_budget(Duration::from_millis(200)).build().unwrap());
     let stopped = bench.child();
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
     let start = Instant::now();
@@ -136,7 +137,7 @@ pub(crate) fn a_stopped_child_does_not_hold_up_close_for_ever() {
 /// P-13
 pub(crate) fn dropping_an_open_worker_closes_it() {
     let bench = Bench::new(2);
-    assert_eq!(children().len(), 2);
+    assert_eq!(bench.worker.health().children.len(), 2);
     drop(bench);
     assert_eq!((children(), threads()), (vec![], 1));
 }
@@ -158,7 +159,7 @@ pub(crate) fn an_idle_tree_uses_no_cpu() {
 
 /// T-47
 pub(crate) fn a_buffer_dropped_while_a_task_names_it_is_freed_later() {
-    let bench = Bench::of(Worker::builder().subs(1).buffer_bytes(64 << 10).build().unwrap());
+    let bench = Bench::of(crate::harness::builder().subs(1).buffer_bytes(64 << 10).build().unwrap());
     let gate = Gate::new(&bench);
     let big = bench.tensor(8 << 10);
     let run = bench

@@ -17,13 +17,13 @@ pub(crate) struct Bench {
     pub(crate) fail: CallableHandle,
     /// Waits until the first element of its only tensor is not 0.
     pub(crate) hold: CallableHandle,
-    /// Writes its own process id into its only tensor of i32.
+    /// Writes the number of its thread, which is also that of a process of one thread, into its only tensor of i32.
     pub(crate) pid: CallableHandle,
 }
 
 impl Bench {
     pub(crate) fn new(subs: u32) -> Self {
-        Self::of(Worker::builder().subs(subs).build().unwrap())
+        Self::of(crate::harness::builder().subs(subs).build().unwrap())
     }
 
     /// Registers everything, then initialises.
@@ -42,7 +42,7 @@ impl Bench {
             wait_for(&args.tensor::<i32>(0)?);
             Ok(())
         });
-        let pid = worker.register("pid", |args| Ok(args.tensor::<i32>(0)?.set(0, std::process::id() as i32)?));
+        let pid = worker.register("pid", |args| Ok(args.tensor::<i32>(0)?.set(0, own_number())?));
         let [add, copy, fail, hold, pid] = [add, copy, fail, hold, pid].map(Result::unwrap);
         worker.init().unwrap();
         Self { worker, add, copy, fail, hold, pid }
@@ -58,6 +58,11 @@ impl Bench {
         self.worker.run(|orch| Ok(orch.submit_sub(&self.pid, TaskArgs::new().output(&at))?)).unwrap();
         at.to_vec().unwrap()[0]
     }
+}
+
+/// The number of the calling thread; of a child that is a process, its process id.
+fn own_number() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// Spins, in a child, until somebody writes the element.
