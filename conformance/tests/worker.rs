@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use laneway_ascend::{HostRuntime, Installation, LogThreshold};
 use laneway_core::chip::{Call, ChipError};
 use laneway_linux::{
-    AddressSpace, CallableHandle, Chip, ChipTensor, DeviceAddress, Dtype, Error, ExitCause, Label, RunHandle, TaskArgs,
-    Tensor, Worker, WorkerBuilder, WorkerId,
+    AddressSpace, CallableHandle, Chip, ChipTensor, DeviceAddress, Dtype, Error, ExitCause, Label, Leftover, RunHandle,
+    TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId,
 };
 use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable};
 use proptest::strategy::{Strategy, ValueTree};
@@ -25,20 +25,24 @@ use reference::{case, from_bytes, to_bytes};
 
 fn main() -> ExitCode {
     library::build();
-    harness::main(harness::cases![
-        every_kernel_is_right_through_the_whole_stack,
-        a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else,
-        a_device_that_is_lost_ends_its_endpoint_and_no_other,
-        an_incompatible_prepare_is_deferred_and_no_error_of_its_task,
-        overlapping_runs_are_right_where_nothing_is_prepared_beside_another,
-        a_failed_prepare_is_the_failure_of_its_task_alone,
-        a_child_does_not_poll_its_device_without_pause,
-        a_device_that_ends_its_process_is_reported_with_the_signal,
-        close_does_not_wait_for_a_device_that_hangs,
-        device_memory_belongs_to_the_worker_it_came_from,
-        device_memory_that_a_task_names_is_in_use,
-        a_run_past_its_deadline_ends_its_child_and_no_other,
-    ])
+    harness::main_in_both_modes(
+        harness::cases![
+            every_kernel_is_right_through_the_whole_stack,
+            a_device_that_is_lost_ends_its_endpoint_and_no_other,
+            an_incompatible_prepare_is_deferred_and_no_error_of_its_task,
+            overlapping_runs_are_right_where_nothing_is_prepared_beside_another,
+            a_failed_prepare_is_the_failure_of_its_task_alone,
+            a_child_does_not_poll_its_device_without_pause,
+            device_memory_belongs_to_the_worker_it_came_from,
+            device_memory_that_a_task_names_is_in_use,
+        ],
+        harness::cases![
+            a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else,
+            a_device_that_ends_its_process_is_reported_with_the_signal,
+            close_does_not_wait_for_a_device_that_hangs,
+            a_run_past_its_deadline_ends_its_child_and_no_other,
+        ],
+    )
 }
 
 const HBG: Profile = Profile::A2a3HostBuildGraph;
@@ -74,7 +78,7 @@ struct Bench {
 
 impl Bench {
     fn new(chips: Vec<Chip>, profile: Profile) -> Self {
-        Self::of(Worker::builder(), chips, profile)
+        Self::of(harness::builder(), chips, profile)
     }
 
     fn of(builder: WorkerBuilder, chips: Vec<Chip>, profile: Profile) -> Self {
@@ -304,7 +308,7 @@ fn close_does_not_wait_for_a_device_that_hangs() {
     for at in [Point::Launch, Point::Finalize] {
         let plan = FaultPlan::none().with(at, 1, Action::Hang);
         let short = Duration::from_millis(200);
-        let builder = Worker::builder().drain_budget(short).reap_budget(short);
+        let builder = harness::builder().drain_budget(short).reap_budget(short);
         let bench = Bench::of(builder, vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
         let out = bench.vector(0.0);
         let run = submit_add(&bench, &out);
@@ -356,7 +360,12 @@ fn device_memory_belongs_to_the_worker_it_came_from() {
     assert!(full.contains("out of device memory"), "{full}");
     assert_eq!(worker.live_device_memory(two), Ok(vec![(theirs, 64)]));
     assert!(worker.malloc(WorkerId::new(9).unwrap(), 1).is_err());
-    worker.close().unwrap();
+    // The worker is closed, and says what nobody freed.
+    let left = worker.close().unwrap_err();
+    let expected = vec![(Label::Worker(two), Leftover { allocations: 1, bytes: 64 })];
+    assert_eq!(left, Error::DeviceMemoryLeft { chips: expected });
+    assert!(left.to_string().contains("worker 1: 1 allocation of 64 bytes"), "{left}");
+    assert_eq!((worker.health().state, worker.close()), ("CLOSED", Ok(())));
 }
 
 /// C-16: a copy into what an unfinished task names is refused, a free of it waits for the task.

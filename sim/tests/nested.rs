@@ -11,18 +11,22 @@ use laneway_sim::{Config, HostMemory, Kernel, Profile, Simulator, callable};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 fn main() -> std::process::ExitCode {
-    harness::main(harness::cases![
-        a_level_4_computes_on_the_chips_of_a_level_3,
-        an_error_in_a_start_at_every_depth_names_the_path,
-        a_panic_in_a_start_at_every_depth_is_an_error,
-        an_exit_in_a_start_at_every_depth_is_an_error,
-        a_kill_in_a_start_at_every_depth_is_an_error,
-        a_hang_in_a_start_at_every_depth_ends_at_the_deadline,
-        a_start_is_cancelled_from_another_thread_at_every_depth,
-        a_start_is_cancelled_by_the_hosts_own_signal_handler,
-        a_start_that_was_cancelled_before_it_began_starts_nothing,
-        an_interrupted_system_call_cancels_nothing,
-    ])
+    harness::main_in_both_modes(
+        harness::cases![
+            a_level_4_computes_on_the_chips_of_a_level_3,
+            an_error_in_a_start_at_every_depth_names_the_path,
+            a_panic_in_a_start_at_every_depth_is_an_error,
+            a_start_that_was_cancelled_before_it_began_starts_nothing,
+            an_interrupted_system_call_cancels_nothing,
+        ],
+        harness::cases![
+            an_exit_in_a_start_at_every_depth_is_an_error,
+            a_kill_in_a_start_at_every_depth_is_an_error,
+            a_hang_in_a_start_at_every_depth_ends_at_the_deadline,
+            a_start_is_cancelled_from_another_thread_at_every_depth,
+            a_start_is_cancelled_by_the_hosts_own_signal_handler,
+        ],
+    )
 }
 
 const HBG: Profile = Profile::A2a3HostBuildGraph;
@@ -43,7 +47,7 @@ fn chip_after(start: impl Fn() -> Result<(), BoxError> + Send + 'static) -> Chip
 }
 
 fn worker(level: u32, subs: u32, timeout: Duration) -> Worker {
-    let builder = Worker::builder().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
+    let builder = harness::builder().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
     // Threads of these cases hold no lock while a child is forked.
     builder.init_timeout(timeout).allow_foreign_threads(true).build().unwrap()
 }
@@ -81,15 +85,16 @@ fn descendants() -> Vec<i32> {
 /// `cause`, and leave nothing.
 fn fails_everywhere(cause: &str, start: fn() -> Result<(), BoxError>) {
     let before = harness::descriptors();
+    let place = if harness::in_threads() { "a thread of this process)" } else { "pid " };
     for depth in 0..=3 {
         let top = tower(depth, LONG, chip_after(start));
         let text = top.init().unwrap_err().to_string();
         let mut at = 0;
         for level in (4..4 + depth).rev() {
-            let part = format!("level {level}, worker 0 (nested worker, pid ");
+            let part = format!("level {level}, worker 0 (nested worker, {place}");
             at += text[at..].find(&part).unwrap_or_else(|| panic!("{part:?} is not where it belongs in {text:?}"));
         }
-        assert!(text[at..].contains("level 3, worker 1 (chip, pid "), "{text}");
+        assert!(text[at..].contains(&format!("level 3, worker 1 (chip, {place}")), "{text}");
         assert!(text.contains(cause), "{cause:?} is not in {text:?}");
         assert_eq!(descendants(), NONE, "left by depth {depth}");
         drop(top);

@@ -11,17 +11,20 @@ use laneway_linux::{
 use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile, Simulator, callable};
 
 fn main() -> std::process::ExitCode {
-    harness::main(harness::cases![
-        a_chip_callable_is_registered_while_chips_run,
-        a_registration_waits_for_the_executing_kernel_and_the_run_goes_on,
-        one_of_two_chips_refuses_and_the_other_forgets,
-        sixty_four_failing_registrations_leave_room_for_a_good_one,
-        the_65th_callable_is_refused_and_a_free_slot_is_used_again,
-        a_failed_undo_makes_the_digest_unusable,
-        a_failed_removal_makes_the_digest_unusable,
-        registrations_reach_the_chips_of_nested_workers_all_or_nothing,
-        bytes_that_are_no_callable_are_refused,
-    ])
+    harness::main_in_both_modes(
+        harness::cases![
+            a_chip_callable_is_registered_while_chips_run,
+            a_registration_waits_for_the_executing_kernel_and_the_run_goes_on,
+            one_of_two_chips_refuses_and_the_other_forgets,
+            sixty_four_failing_registrations_leave_room_for_a_good_one,
+            the_65th_callable_is_refused_and_a_free_slot_is_used_again,
+            a_failed_undo_makes_the_digest_unusable,
+            a_failed_removal_makes_the_digest_unusable,
+            registrations_reach_the_chips_of_nested_workers_all_or_nothing,
+            bytes_that_are_no_callable_are_refused,
+        ],
+        &[],
+    )
 }
 
 const HBG: Profile = Profile::A2a3HostBuildGraph;
@@ -36,7 +39,7 @@ fn chip(plan: FaultPlan) -> Chip {
 }
 
 fn worker(level: u32, plans: &[FaultPlan]) -> (Worker, Vec<WorkerId>) {
-    let worker = Worker::builder().level(level).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap();
+    let worker = harness::builder().level(level).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap();
     let chips = plans.iter().map(|plan| worker.add_chip(chip(plan.clone())).unwrap()).collect();
     (worker, chips)
 }

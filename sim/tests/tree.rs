@@ -16,28 +16,32 @@ use laneway_sim::{Action, Config, FaultPlan, HostMemory, Kernel, Point, Profile,
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 fn main() -> std::process::ExitCode {
-    harness::main(harness::cases![
-        every_profile_computes_through_the_whole_stack,
-        two_chips_and_a_sub_child_share_one_graph,
-        runs_overlap_on_two_frames_and_keep_their_results_apart,
-        an_error_of_the_device_arrives_with_its_text,
-        a_chip_that_cannot_open_fails_init_with_its_text,
-        a_chip_that_panics_in_its_start_fails_init_with_the_text,
-        a_chip_that_exits_in_its_start_fails_init_with_its_status,
-        a_chip_killed_in_its_start_fails_init_with_the_signal,
-        a_chip_that_is_late_fails_init_at_the_deadline,
-        a_callable_that_the_chip_refuses_fails_init,
-        close_from_another_thread_cancels_init,
-        a_chip_killed_in_a_task_is_reported_and_the_other_goes_on,
-        an_unknown_chip_and_a_callable_of_the_wrong_kind_are_refused,
-        the_example_computes_and_exits_with_success,
-        the_example_names_the_element_that_is_wrong,
-        the_example_refuses_nonsense_with_a_sentence,
-        a_long_kernel_costs_no_cpu_in_any_process,
-        an_idle_tree_with_chips_uses_no_cpu,
-        a_killed_parent_takes_a_chip_in_the_middle_of_a_kernel,
-        an_orphaned_chip_closes_its_device_and_leaves_even_if_that_hangs,
-    ])
+    harness::main_in_both_modes(
+        harness::cases![
+            every_profile_computes_through_the_whole_stack,
+            two_chips_and_a_sub_child_share_one_graph,
+            runs_overlap_on_two_frames_and_keep_their_results_apart,
+            an_error_of_the_device_arrives_with_its_text,
+            a_chip_that_cannot_open_fails_init_with_its_text,
+            a_chip_that_panics_in_its_start_fails_init_with_the_text,
+            a_callable_that_the_chip_refuses_fails_init,
+            an_unknown_chip_and_a_callable_of_the_wrong_kind_are_refused,
+            a_long_kernel_costs_no_cpu_in_any_process,
+            an_idle_tree_with_chips_uses_no_cpu,
+        ],
+        harness::cases![
+            a_chip_that_exits_in_its_start_fails_init_with_its_status,
+            a_chip_killed_in_its_start_fails_init_with_the_signal,
+            a_chip_that_is_late_fails_init_at_the_deadline,
+            close_from_another_thread_cancels_init,
+            a_chip_killed_in_a_task_is_reported_and_the_other_goes_on,
+            the_example_computes_and_exits_with_success,
+            the_example_names_the_element_that_is_wrong,
+            the_example_refuses_nonsense_with_a_sentence,
+            a_killed_parent_takes_a_chip_in_the_middle_of_a_kernel,
+            an_orphaned_chip_closes_its_device_and_leaves_even_if_that_hangs,
+        ],
+    )
 }
 
 const HBG: Profile = Profile::A2a3HostBuildGraph;
@@ -54,7 +58,7 @@ fn chip(profile: Profile) -> Chip {
 
 /// Chips whose start does `start` before it opens the device; beside a chip and a SUB child that start well.
 fn start_with<E: Into<BoxError>>(timeout: Duration, start: impl Fn() -> Result<(), E> + Send + 'static) -> Error {
-    let worker = Worker::builder().subs(1).init_timeout(timeout).build().unwrap();
+    let worker = harness::builder().subs(1).init_timeout(timeout).build().unwrap();
     worker.add_chip(chip(HBG)).unwrap();
     worker
         .add_chip(Chip::new(HBG.platform(), HBG.runtime(), move |_| {
@@ -65,7 +69,8 @@ fn start_with<E: Into<BoxError>>(timeout: Duration, start: impl Fn() -> Result<(
     let error = worker.init().unwrap_err();
     assert_eq!(children(), [0_i32; 0], "nothing of the tree is left after: {error}");
     let text = error.to_string();
-    assert!(text.starts_with("level 3, worker 1 (chip, pid "), "names kind, index and pid: {text}");
+    let place = if harness::in_threads() { "a thread of this process" } else { "pid " };
+    assert!(text.starts_with(&format!("level 3, worker 1 (chip, {place}")), "names kind, index and pid: {text}");
     // P-2: another init can follow.
     let bench = Bench::new(&[HBG], 1);
     bench.worker.close().unwrap();
@@ -99,7 +104,7 @@ impl Bench {
     }
 
     fn of(chips: Vec<Chip>, subs: u32) -> Self {
-        let worker = Worker::builder().subs(subs).build().unwrap();
+        let worker = harness::builder().subs(subs).build().unwrap();
         let chips = chips.into_iter().map(|chip| worker.add_chip(chip).unwrap()).collect();
         let register = |kernel| worker.register_chip(HBG.platform(), HBG.runtime(), &callable(kernel)).unwrap();
         let [add, scale, wait] = [Kernel::Add, Kernel::Scale, Kernel::Wait].map(register);
@@ -262,7 +267,7 @@ fn a_chip_that_is_late_fails_init_at_the_deadline() {
 
 /// P-4
 fn a_callable_that_the_chip_refuses_fails_init() {
-    let worker = Worker::builder().build().unwrap();
+    let worker = harness::builder().build().unwrap();
     worker.add_chip(chip(HBG)).unwrap();
     let mut blob = callable(Kernel::Add);
     let last = blob.len() - 1;
@@ -279,7 +284,7 @@ fn a_callable_that_the_chip_refuses_fails_init() {
 
 /// P-7, T-35
 fn close_from_another_thread_cancels_init() {
-    let worker = Worker::builder().subs(1).allow_foreign_threads(true).build().unwrap();
+    let worker = harness::builder().subs(1).allow_foreign_threads(true).build().unwrap();
     worker
         .add_chip(Chip::new(HBG.platform(), HBG.runtime(), |_| -> Result<Simulator, BoxError> {
             loop {

@@ -39,7 +39,8 @@ impl Worker {
     /// # Errors
     /// [`Error::CloseTimedOut`] if runs are open after the drain budget: nothing is torn down then, and close can be called
     /// again. [`Error::InsideCallback`] from inside a callback of this worker. [`Error::Survivors`] names children that could
-    /// not be ended; [`Error::AbnormalExits`] those that did not leave in order.
+    /// not be ended; [`Error::AbnormalExits`] those that did not leave in order; [`Error::DeviceMemoryLeft`] chips whose memory
+    /// was not all freed. The worker is closed all the same.
     pub fn close(&self) -> Result<(), Error> {
         self.refuse_children()?;
         self.shared.close(Runs::Drain, By::User)
