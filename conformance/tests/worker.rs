@@ -78,7 +78,7 @@ struct Bench {
 
 impl Bench {
     fn new(chips: Vec<Chip>, profile: Profile) -> Self {
-        Self::of(harness::builder(), chips, profile)
+        Self::of(harness::builder!(), chips, profile)
     }
 
     fn of(builder: WorkerBuilder, chips: Vec<Chip>, profile: Profile) -> Self {
@@ -308,7 +308,7 @@ fn close_does_not_wait_for_a_device_that_hangs() {
     for at in [Point::Launch, Point::Finalize] {
         let plan = FaultPlan::none().with(at, 1, Action::Hang);
         let short = Duration::from_millis(200);
-        let builder = harness::builder().drain_budget(short).reap_budget(short);
+        let builder = harness::builder!().drain_budget(short).reap_budget(short);
         let bench = Bench::of(builder, vec![simulated(Config::new(HBG).with_faults(plan))], HBG);
         let out = bench.vector(0.0);
         let run = submit_add(&bench, &out);

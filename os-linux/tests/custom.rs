@@ -65,7 +65,7 @@ impl Leaf for Checker {
 }
 
 fn worker() -> (Worker, WorkerId) {
-    let worker = harness::builder().build().unwrap();
+    let worker = harness::builder!().build().unwrap();
     let id = worker.add_child(CustomChild::new("checker", Checker::start)).unwrap();
     (worker, id)
 }

@@ -47,7 +47,7 @@ fn chip_after(start: impl Fn() -> Result<(), BoxError> + Send + 'static) -> Chip
 }
 
 fn worker(level: u32, subs: u32, timeout: Duration) -> Worker {
-    let builder = harness::builder().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
+    let builder = harness::builder!().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
     // Threads of these cases hold no lock while a child is forked.
     builder.init_timeout(timeout).allow_foreign_threads(true).build().unwrap()
 }

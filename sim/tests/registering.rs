@@ -39,7 +39,7 @@ fn chip(plan: FaultPlan) -> Chip {
 }
 
 fn worker(level: u32, plans: &[FaultPlan]) -> (Worker, Vec<WorkerId>) {
-    let worker = harness::builder().level(level).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap();
+    let worker = harness::builder!().level(level).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap();
     let chips = plans.iter().map(|plan| worker.add_chip(chip(plan.clone())).unwrap()).collect();
     (worker, chips)
 }

@@ -58,7 +58,7 @@ fn chip(profile: Profile) -> Chip {
 
 /// Chips whose start does `start` before it opens the device; beside a chip and a SUB child that start well.
 fn start_with<E: Into<BoxError>>(timeout: Duration, start: impl Fn() -> Result<(), E> + Send + 'static) -> Error {
-    let worker = harness::builder().subs(1).init_timeout(timeout).build().unwrap();
+    let worker = harness::builder!().subs(1).init_timeout(timeout).build().unwrap();
     worker.add_chip(chip(HBG)).unwrap();
     worker
         .add_chip(Chip::new(HBG.platform(), HBG.runtime(), move |_| {
@@ -104,7 +104,7 @@ impl Bench {
     }
 
     fn of(chips: Vec<Chip>, subs: u32) -> Self {
-        let worker = harness::builder().subs(subs).build().unwrap();
+        let worker = harness::builder!().subs(subs).build().unwrap();
         let chips = chips.into_iter().map(|chip| worker.add_chip(chip).unwrap()).collect();
         let register = |kernel| worker.register_chip(HBG.platform(), HBG.runtime(), &callable(kernel)).unwrap();
         let [add, scale, wait] = [Kernel::Add, Kernel::Scale, Kernel::Wait].map(register);
@@ -267,7 +267,7 @@ fn a_chip_that_is_late_fails_init_at_the_deadline() {
 
 /// P-4
 fn a_callable_that_the_chip_refuses_fails_init() {
-    let worker = harness::builder().build().unwrap();
+    let worker = harness::builder!().build().unwrap();
     worker.add_chip(chip(HBG)).unwrap();
     let mut blob = callable(Kernel::Add);
     let last = blob.len() - 1;
@@ -284,7 +284,7 @@ fn a_callable_that_the_chip_refuses_fails_init() {
 
 /// P-7, T-35
 fn close_from_another_thread_cancels_init() {
-    let worker = harness::builder().subs(1).allow_foreign_threads(true).build().unwrap();
+    let worker = harness::builder!().subs(1).allow_foreign_threads(true).build().unwrap();
     worker
         .add_chip(Chip::new(HBG.platform(), HBG.runtime(), |_| -> Result<Simulator, BoxError> {
             loop {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! [`main_in_both_modes`] runs cases twice: with children that are processes, and as `<name> [threads]` with children that are
-//! threads (P-27). Such cases build their workers with [`builder`].
+//! threads (P-27). Such cases build their workers with [`builder!`].
 //!
 //! A case passes if its function returns. It fails if it panics or dies, takes longer than [`LIMIT`], or leaves a process
 //! behind: the runner is a subreaper, so whatever a case orphans lands here and is found.
@@ -25,7 +25,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use laneway_linux::{ChildMode, Worker, WorkerBuilder};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
@@ -75,10 +74,18 @@ pub(crate) fn in_threads() -> bool {
 }
 
 /// Describes a worker whose children live where this case wants them.
-pub(crate) fn builder() -> WorkerBuilder {
-    let mode = if in_threads() { ChildMode::Thread } else { ChildMode::Process };
-    Worker::builder().child_mode(mode)
+// A macro, since not every crate that has cases has workers.
+#[allow(unused_macros)]
+macro_rules! builder {
+    () => {
+        laneway_linux::Worker::builder().child_mode(match $crate::harness::in_threads() {
+            true => laneway_linux::ChildMode::Thread,
+            false => laneway_linux::ChildMode::Process,
+        })
+    };
 }
+#[allow(unused_imports)]
+pub(crate) use builder;
 
 /// Runs what the command line asks for, as `cargo test` words it: filters, `--exact`, `--skip`, `--list`, `--nocapture`.
 pub(crate) fn main(cases: &[Case]) -> ExitCode {

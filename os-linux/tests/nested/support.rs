@@ -13,7 +13,7 @@ pub(crate) fn worker(level: u32, subs: u32) -> Worker {
 
 /// As [`worker`], with a budget for children to leave.
 pub(crate) fn small(level: u32, subs: u32, reap: Duration) -> Worker {
-    let builder = crate::harness::builder().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
+    let builder = crate::harness::builder!().level(level).subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
     builder.reap_budget(reap).build().unwrap()
 }
 

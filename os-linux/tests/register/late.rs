@@ -17,7 +17,7 @@ pub(crate) fn add(args: &SubArgs<'_>, captured: &[u8]) -> Result<(), BoxError> {
 }
 
 pub(crate) fn worker(subs: u32) -> Worker {
-    crate::harness::builder().subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap()
+    crate::harness::builder!().subs(subs).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20).build().unwrap()
 }
 
 /// Runs `handle` on all of `children` SUB children at once; each adds to an element of its own.

@@ -80,7 +80,7 @@ pub(crate) fn close_waits_for_accepted_runs() {
 
 /// P-13
 pub(crate) fn close_that_times_out_changes_nothing() {
-    let bench = Bench::of(crate::harness::builder().subs(2).drain_budget(Duration::from_millis(50)).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(2).drain_budget(Duration::from_millis(50)).build().unwrap());
     let (gate, x) = (Gate::new(&bench), bench.tensor(1));
     let run = bench
         .worker
@@ -123,7 +123,7 @@ pub(crate) fn close_now_ends_what_was_never_sent() {
 
 /// T-36, P-12
 pub(crate) fn a_stopped_child_does_not_hold_up_close_for_ever() {
-    let bench = Bench::of(crate::harness::builder().subs(2).reap_budget(Duration::from_millis(200)).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(2).reap_budget(Duration::from_millis(200)).build().unwrap());
     let stopped = bench.child();
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
     let start = Instant::now();
@@ -159,7 +159,7 @@ pub(crate) fn an_idle_tree_uses_no_cpu() {
 
 /// T-47
 pub(crate) fn a_buffer_dropped_while_a_task_names_it_is_freed_later() {
-    let bench = Bench::of(crate::harness::builder().subs(1).buffer_bytes(64 << 10).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(1).buffer_bytes(64 << 10).build().unwrap());
     let gate = Gate::new(&bench);
     let big = bench.tensor(8 << 10);
     let run = bench

@@ -89,7 +89,7 @@ pub(crate) fn an_idle_child_that_dies_is_noticed() {
 
 /// L-25: the exit status instead of a signal.
 pub(crate) fn a_child_that_exits_in_a_task_is_reported_with_its_status() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let exit = worker.register("exit", |_| std::process::exit(23)).unwrap();
     worker.init().unwrap();
     let error = worker.run(|orch| Ok(orch.submit_sub(&exit, TaskArgs::new())?)).unwrap_err();

@@ -104,7 +104,7 @@ pub(crate) fn an_output_without_an_address_is_allocated_at_submit() {
 
 /// E-13, E-25, E-26
 pub(crate) fn a_full_ring_is_waited_for_and_a_tensor_larger_than_it_is_refused() {
-    let bench = Bench::of(crate::harness::builder().subs(1).heap_ring_bytes(64 << 10).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(1).heap_ring_bytes(64 << 10).build().unwrap());
     let x = bench.tensor(4096);
     bench
         .worker
@@ -126,7 +126,7 @@ pub(crate) fn a_full_ring_is_waited_for_and_a_tensor_larger_than_it_is_refused()
 
 /// E-13
 pub(crate) fn a_full_task_window_is_waited_for() {
-    let bench = Bench::of(crate::harness::builder().subs(2).task_window(8).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(2).task_window(8).build().unwrap());
     let x = bench.tensor(1);
     bench
         .worker

@@ -56,7 +56,7 @@ pub(crate) fn health_is_not_ready_within_ten_milliseconds_of_a_death() {
 
 /// P-11, E-38
 pub(crate) fn tensors_made_before_init_are_used_by_children() {
-    let worker = crate::harness::builder().subs(1).buffer_bytes(1 << 20).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).buffer_bytes(1 << 20).build().unwrap();
     let before = worker.tensor::<i32>(&[256]).unwrap();
     before.fill_with(|i| i as i32).unwrap();
     let captured = before.clone();
@@ -80,7 +80,7 @@ pub(crate) fn tensors_made_before_init_are_used_by_children() {
 
 /// T-45: the memory of what is released goes back to the system.
 pub(crate) fn ten_thousand_buffers_leave_no_memory_behind() {
-    let bench = Bench::of(crate::harness::builder().subs(1).buffer_bytes(64 << 20).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(1).buffer_bytes(64 << 20).build().unwrap());
     let big = bench.worker.tensor::<u8>(&[32 << 20]).unwrap();
     big.fill_with(|_| 1).unwrap();
     let full = bench.worker.health().committed_bytes;
@@ -105,7 +105,7 @@ pub(crate) fn ten_thousand_buffers_leave_no_memory_behind() {
 
 /// T-47: dropped while a task names it, given back when that has ended, by nobody who waits.
 pub(crate) fn memory_dropped_in_use_goes_back_when_its_task_has_ended() {
-    let bench = Bench::of(crate::harness::builder().subs(1).buffer_bytes(64 << 20).build().unwrap());
+    let bench = Bench::of(crate::harness::builder!().subs(1).buffer_bytes(64 << 20).build().unwrap());
     let gate = Gate::new(&bench);
     let big = bench.worker.tensor::<u8>(&[32 << 20]).unwrap();
     big.fill_with(|_| 1).unwrap();
@@ -125,7 +125,7 @@ pub(crate) fn memory_dropped_in_use_goes_back_when_its_task_has_ended() {
 
 /// P-7
 pub(crate) fn a_closed_worker_makes_no_tensors() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let before = worker.tensor::<i32>(&[4]).unwrap();
     worker.close().unwrap();
     assert!(matches!(worker.tensor::<i32>(&[4]), Err(Error::WrongState { state: "CLOSED", .. })));

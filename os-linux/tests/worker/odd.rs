@@ -23,7 +23,7 @@ impl std::error::Error for Unprintable {}
 
 /// E-6, P-19
 pub(crate) fn an_error_that_cannot_be_printed_fails_its_run_and_nothing_else() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let odd = worker.register("odd", |_| Err(Unprintable.into())).unwrap();
     worker.init().unwrap();
     let child = children();
@@ -66,7 +66,7 @@ pub(crate) fn a_callback_that_polls_a_tensor_sees_its_tasks_end() {
 /// P-31: what a closure captured of another worker, or of its own, does not work in a child and harms nobody.
 pub(crate) fn a_worker_captured_by_a_callable_is_refused_in_the_child() {
     let first = Bench::new(1);
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let (captured, tensor, own) = (first.worker.clone(), first.tensor(4), worker.clone());
     tensor.copy_from(&[1, 2, 3, 4]).unwrap();
     let finished = first.worker.submit(|_| Ok(())).unwrap();
@@ -101,7 +101,7 @@ pub(crate) fn a_worker_captured_by_a_callable_is_refused_in_the_child() {
 
 /// L-35: a helper that nobody can end by its group holds the subtree; the run ends all the same, and so does close.
 pub(crate) fn what_a_dead_child_left_behind_does_not_hold_up_its_run_for_ever() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let leave = worker.register("leave", |args| {
         // SAFETY: the new process only sleeps; it is a session of its own, which no kill of a group reaches.
         let helper = unsafe { libc::fork() };
@@ -189,7 +189,7 @@ pub(crate) fn close_now_cuts_the_drain_of_another_thread_short() {
 
 /// A deadline is kept while every round has news.
 pub(crate) fn a_wait_with_a_time_limit_returns_while_the_graph_keeps_going() {
-    let worker = crate::harness::builder().subs(2).task_window(20_000).build().unwrap();
+    let worker = crate::harness::builder!().subs(2).task_window(20_000).build().unwrap();
     let nothing = worker.register("nothing", nothing).unwrap();
     worker.init().unwrap();
     let run = worker.submit(|orch| {

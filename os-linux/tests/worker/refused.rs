@@ -21,7 +21,7 @@ fn refused(bench: &Bench, args: &TaskArgs) -> String {
 }
 
 pub(crate) fn a_worker_without_children_is_refused() {
-    let worker = crate::harness::builder().build().unwrap();
+    let worker = crate::harness::builder!().build().unwrap();
     assert_eq!(worker.init(), Err(Error::NoChildren));
     worker.close().unwrap();
 }
@@ -87,7 +87,7 @@ pub(crate) fn a_plain_heap_pointer_is_refused() {
 
 ///
 pub(crate) fn a_handle_of_another_worker_is_refused() {
-    let other = crate::harness::builder().subs(1).build().unwrap();
+    let other = crate::harness::builder!().subs(1).build().unwrap();
     let foreign = other.register("add", nothing).unwrap();
     let bench = Bench::new(1);
     let error = bench.worker.run(|orch| Ok(orch.submit_sub(&foreign, TaskArgs::new())?)).unwrap_err();
@@ -105,7 +105,7 @@ pub(crate) fn a_closure_registered_after_init_is_refused() {
 
 /// P-7
 pub(crate) fn calls_in_the_wrong_state_name_the_state() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let state_of = |error: Error| match error {
         Error::WrongState { state, .. } => state,
         other => panic!("{other:?}"),
@@ -120,11 +120,11 @@ pub(crate) fn calls_in_the_wrong_state_name_the_state() {
 }
 
 pub(crate) fn settings_out_of_range_are_refused() {
-    let error = crate::harness::builder().subs(1 << 20).build().unwrap_err();
+    let error = crate::harness::builder!().subs(1 << 20).build().unwrap_err();
     assert!(matches!(error, Error::Setting { setting: "subs", .. }), "{error:?}");
-    let error = crate::harness::builder().heap_ring_bytes(1).build().unwrap_err();
+    let error = crate::harness::builder!().heap_ring_bytes(1).build().unwrap_err();
     assert!(matches!(error, Error::Setting { setting: "heap_ring_bytes", .. }), "{error:?}");
-    let nowhere = crate::harness::builder().subs(1).capacities(|engine| engine.edges = 0).build().unwrap();
+    let nowhere = crate::harness::builder!().subs(1).capacities(|engine| engine.edges = 0).build().unwrap();
     let _ = nowhere.register("nothing", nothing).unwrap();
     let error = nowhere.init().unwrap_err();
     assert!(error.to_string().contains("edges"), "names the capacity: {error}");

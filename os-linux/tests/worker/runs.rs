@@ -17,7 +17,7 @@ pub(crate) fn the_error_of_a_callable_arrives_with_its_text() {
 
 /// W-9: the 256 bytes of the frame hold only the head of a long text.
 pub(crate) fn a_long_error_arrives_whole() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let text = "αβγ ".repeat(300);
     let long = text.clone();
     let fail = worker.register("long", move |_| Err(long.clone().into())).unwrap();
@@ -28,7 +28,7 @@ pub(crate) fn a_long_error_arrives_whole() {
 
 /// P-19
 pub(crate) fn a_panic_fails_its_task_and_the_child_lives_on() {
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let panics = worker.register("panics", |args| panic!("no {}", args.scalar(0)?)).unwrap();
     let works = worker.register("works", crate::support::nothing).unwrap();
     worker.init().unwrap();

@@ -14,14 +14,14 @@ pub(crate) fn init_in_a_process_with_threads_is_refused() {
         std::thread::spawn(move || stopped.lock().is_ok_and(|stopped| stopped.recv().is_ok()))
     };
     let threads = [parked(stopped.clone()), parked(stopped)];
-    let worker = crate::harness::builder().subs(1).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
     let error = worker.init().unwrap_err();
     assert_eq!(error, Error::ForeignThreads { count: 2 });
     assert!(error.to_string().contains("initialise before"), "says what to do: {error}");
     assert_eq!(children(), []);
 
     // Somebody who knows that these threads hold no lock may say so.
-    let worker = crate::harness::builder().subs(1).allow_foreign_threads(true).build().unwrap();
+    let worker = crate::harness::builder!().subs(1).allow_foreign_threads(true).build().unwrap();
     let works = worker.register("works", nothing).unwrap();
     worker.init().unwrap();
     worker.run(|orch| Ok(orch.submit_sub(&works, TaskArgs::new())?)).unwrap();

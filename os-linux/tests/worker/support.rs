@@ -23,7 +23,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(subs: u32) -> Self {
-        Self::of(crate::harness::builder().subs(subs).build().unwrap())
+        Self::of(crate::harness::builder!().subs(subs).build().unwrap())
     }
 
     /// Registers everything, then initialises.
