@@ -2,71 +2,65 @@
 
 use alloc::vec::Vec;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::IntoBytes;
+
+use crate::wire::args::Line;
 
 use super::extent::Extents;
 use super::slot::{ArgsRef, NIL};
 
-/// The unit of the arena. A list starts 8 bytes before the end of its first unit, so that its tensors are aligned.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Debug)]
-#[repr(C, align(64))]
-struct Granule([u64; 8]);
+const LINE: usize = size_of::<Line>();
 
-const GRANULE: usize = size_of::<Granule>();
-
-/// Bytes of the first granule before the list.
-const LEAD: usize = GRANULE - 8;
+/// Bytes of the first line before the list.
+const LEAD: usize = LINE - 8;
 
 /// The list without arguments, which takes no memory.
-static EMPTY: Granule = Granule([0; 8]);
+static EMPTY: Line = Line::BLANK;
 
 /// The argument lists of all live tasks.
 #[derive(Clone, Debug)]
 pub(super) struct ArgsArena {
-    granules: Vec<Granule>,
+    lines: Vec<Line>,
     extents: Extents,
 }
 
 impl ArgsArena {
     pub(super) fn new(bytes: usize) -> Self {
-        let granules = bytes / GRANULE;
-        Self { granules: alloc::vec![EMPTY; granules], extents: Extents::new(granules as u32) }
-    }
-
-    /// Bytes that a list of `bytes` takes.
-    pub(super) const fn footprint(bytes: usize) -> usize {
-        (LEAD + bytes).next_multiple_of(GRANULE)
+        let lines = bytes / LINE;
+        Self { lines: alloc::vec![Line::BLANK; lines], extents: Extents::new(lines as u32) }
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.granules.len() * GRANULE
+        self.lines.len() * LINE
     }
 
     pub(super) fn used(&self) -> usize {
-        self.extents.used() as usize * GRANULE
+        self.extents.used() as usize * LINE
     }
 
-    /// Room for a list of `bytes`; `None` if there is none at present.
-    pub(super) fn take(&mut self, bytes: usize) -> Option<ArgsRef> {
-        let granule = self.extents.take((Self::footprint(bytes) / GRANULE) as u32)?;
-        Some(ArgsRef { granule, bytes: bytes as u32 })
+    /// Keeps a copy of `list`, of which `bytes` from the counts on are the encoded list; `None` if there is no room at
+    /// present.
+    pub(super) fn store(&mut self, list: &[Line], bytes: usize) -> Option<ArgsRef> {
+        let first = self.extents.take(list.len() as u32)?;
+        self.lines[first as usize..][..list.len()].copy_from_slice(list);
+        Some(ArgsRef { line: first, bytes: bytes as u32 })
     }
 
     pub(super) fn free(&mut self, args: ArgsRef) {
-        if args.granule != NIL {
-            self.extents.free(args.granule);
+        if args.line != NIL {
+            self.extents.free(args.line);
         }
     }
 
     /// The encoded list; the byte at offset 8 is aligned to 64.
     pub(super) fn blob(&self, args: ArgsRef) -> &[u8] {
-        if args.granule == NIL {
+        if args.line == NIL {
             return &EMPTY.as_bytes()[LEAD..];
         }
-        &self.granules[args.granule as usize..].as_bytes()[LEAD..LEAD + args.bytes as usize]
+        &self.lines[args.line as usize..].as_bytes()[LEAD..LEAD + args.bytes as usize]
     }
 
     pub(super) fn blob_mut(&mut self, args: ArgsRef) -> &mut [u8] {
-        &mut self.granules[args.granule as usize..].as_mut_bytes()[LEAD..LEAD + args.bytes as usize]
+        &mut self.lines[args.line as usize..].as_mut_bytes()[LEAD..LEAD + args.bytes as usize]
     }
 }

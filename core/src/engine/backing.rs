@@ -6,23 +6,28 @@ use crate::ids::{PipelineSlot, TaskSlot};
 use crate::wire::ByteRange;
 
 use super::map::Roots;
-use super::ring::Ring;
+use super::ring::{Ring, RingFull};
 use super::worker::WorkerIndex;
 use super::{EngineError, RINGS, Range, RangeKind};
 
-/// The memory that an argument lies in.
+/// The trees of one run on one backing: what its tasks do to the memory that an argument lies in (E-14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Backing {
-    Slab {
-        ring: u8,
-        sequence: u32,
-    },
-    /// By the stable number of the range.
-    Range(u32),
-    Device(WorkerIndex),
+pub(super) struct TreeIndex(u32);
+
+impl TreeIndex {
+    /// Of a node that is not in use.
+    pub(super) const NONE: Self = Self(u32::MAX);
 }
 
-#[derive(Clone, Debug)]
+/// The memory that an argument lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) tree: TreeIndex,
+    /// Address of the first byte of the backing; 0 for device memory.
+    pub(super) base: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
 struct RangeEntry {
     range: ByteRange,
     kind: RangeKind,
@@ -32,13 +37,24 @@ struct RangeEntry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HostPlace {
     /// In a live slab of this owner.
-    Slab { backing: Backing, ring: usize, owner: TaskSlot, run: PipelineSlot },
+    Slab { place: Place, ring: usize, owner: TaskSlot, run: PipelineSlot },
     /// In a heap ring, but in no live slab.
     DeadSlab { ring: usize },
     /// In a registered range.
-    Range { backing: Backing, kind: RangeKind },
+    Range { place: Place, kind: RangeKind },
     /// Nowhere that children share.
     Unknown,
+}
+
+/// The registered range that was asked for last and that may be written.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    range: ByteRange,
+    number: u32,
+}
+
+impl Recent {
+    const NONE: Self = Self { range: ByteRange { start: 0, end: 0 }, number: 0 };
 }
 
 /// All memory that arguments may name.
@@ -46,17 +62,16 @@ pub(super) enum HostPlace {
 pub(super) struct BackingTable {
     pub(super) rings: [Ring; RINGS],
     ranges: Vec<RangeEntry>,
-    /// Per range and run.
-    range_roots: Vec<Roots>,
+    /// First those of the ranges, then those of the workers' devices, then those of the slabs of each ring.
+    trees: Vec<Roots>,
+    first_device: u32,
+    first_slab: [u32; RINGS],
     free: Vec<u32>,
     /// Numbers of the registered ranges, by address.
     sorted: Vec<u32>,
-    /// Per worker and run.
-    device_roots: Vec<Roots>,
     /// From the first byte of any ring to the last.
     rings_span: ByteRange,
-    /// The registered range that was asked for last.
-    recent: u32,
+    recent: Recent,
 }
 
 impl BackingTable {
@@ -67,15 +82,24 @@ impl BackingTable {
             start: used.clone().map(|ring| ring.base).min().unwrap_or(0),
             end: used.map(|ring| ring.base + ring.bytes).max().unwrap_or(0),
         };
+        let rings = config.rings.map(|spec| Ring::new(spec, config.slabs));
+        let first_device = config.ranges * 2;
+        let mut trees = first_device + workers as u32 * 2;
+        let first_slab = core::array::from_fn(|ring| {
+            let first = trees;
+            trees += rings[ring].records() as u32;
+            first
+        });
         Self {
             rings_span,
-            recent: 0,
-            rings: config.rings.map(|spec| Ring::new(spec, config.slabs)),
+            rings,
             ranges: alloc::vec![vacant; config.ranges as usize],
-            range_roots: alloc::vec![Roots::EMPTY; config.ranges as usize * 2],
+            trees: alloc::vec![Roots::EMPTY; trees as usize],
+            first_device,
+            first_slab,
             free: (0..config.ranges).rev().collect(),
             sorted: Vec::with_capacity(config.ranges as usize),
-            device_roots: alloc::vec![Roots::EMPTY; workers * 2],
+            recent: Recent::NONE,
         }
     }
 
@@ -116,17 +140,19 @@ impl BackingTable {
         self.sorted.retain(|candidate| *candidate != number);
         self.ranges[number as usize].range = ByteRange::default();
         self.free.push(number);
+        self.recent = Recent::NONE;
     }
 
     /// The range that was asked for last, if `range` lies in it too: rings and ranges never overlap.
-    pub(super) fn recent(&self, range: ByteRange) -> Option<(Backing, RangeKind)> {
-        let recent = self.ranges.get(self.recent as usize)?;
-        let inside = recent.range.start <= range.start && range.end <= recent.range.end;
-        inside.then_some((Backing::Range(self.recent), recent.kind))
+    #[inline]
+    pub(super) fn recent(&self, range: ByteRange, run: PipelineSlot) -> Option<Place> {
+        let Recent { range: recent, number } = self.recent;
+        let inside = recent.start <= range.start && range.end <= recent.end;
+        inside.then_some(Place { tree: range_tree(number, run), base: recent.start })
     }
 
     /// Where the bytes of a host argument lie, which are not none.
-    pub(super) fn host(&mut self, range: ByteRange) -> HostPlace {
+    pub(super) fn host(&mut self, range: ByteRange, run: PipelineSlot) -> HostPlace {
         if self.rings_span.start <= range.start
             && range.start < self.rings_span.end
             && let Some(place) = self.in_ring(range)
@@ -136,8 +162,11 @@ impl BackingTable {
         let place = self.sorted.partition_point(|number| self.ranges[*number as usize].range.end <= range.start);
         match self.sorted.get(place) {
             Some(number) if self.ranges[*number as usize].range.contains(range) => {
-                self.recent = *number;
-                HostPlace::Range { backing: Backing::Range(*number), kind: self.ranges[*number as usize].kind }
+                let RangeEntry { range, kind } = self.ranges[*number as usize];
+                if kind != RangeKind::Snapshot {
+                    self.recent = Recent { range, number: *number };
+                }
+                HostPlace::Range { place: Place { tree: range_tree(*number, run), base: range.start }, kind }
             }
             _ => HostPlace::Unknown,
         }
@@ -149,29 +178,49 @@ impl BackingTable {
         Some(match ring.find(range) {
             Some(sequence) => {
                 let slab = ring.slab(sequence);
-                let backing = Backing::Slab { ring: index as u8, sequence };
-                HostPlace::Slab { backing, ring: index, owner: slab.owner, run: slab.run }
+                let place = Place { tree: self.slab_tree(index, sequence), base: ring.range(sequence).start };
+                HostPlace::Slab { place, ring: index, owner: slab.owner, run: slab.run }
             }
             None => HostPlace::DeadSlab { ring: index },
         })
     }
 
-    /// Address of the first byte of a backing; 0 for device memory.
-    pub(super) fn base(&self, backing: Backing) -> u64 {
-        match backing {
-            Backing::Slab { ring, sequence } => self.rings[ring as usize].range(sequence).start,
-            Backing::Range(number) => self.ranges[number as usize].range.start,
-            Backing::Device(_) => 0,
-        }
+    /// A slab of `bytes` from a ring, with empty trees; see [`Ring::take`].
+    pub(super) fn take_slab(
+        &mut self,
+        ring: usize,
+        bytes: u64,
+        owner: TaskSlot,
+        run: PipelineSlot,
+    ) -> Result<u32, RingFull> {
+        let sequence = self.rings[ring].take(bytes, owner, run)?;
+        let tree = self.slab_tree(ring, sequence);
+        *self.roots_mut(tree) = Roots::EMPTY;
+        Ok(sequence)
     }
 
-    /// The trees of what a run's tasks do to a backing (E-14).
-    #[inline]
-    pub(super) fn roots(&mut self, backing: Backing, run: PipelineSlot) -> &mut Roots {
-        match backing {
-            Backing::Slab { ring, sequence } => &mut self.rings[ring as usize].slab_mut(sequence).roots,
-            Backing::Range(number) => &mut self.range_roots[number as usize * 2 + run.index()],
-            Backing::Device(worker) => &mut self.device_roots[worker.index() * 2 + run.index()],
-        }
+    /// The trees of a slab, which belongs to one run.
+    pub(super) fn slab_tree(&self, ring: usize, sequence: u32) -> TreeIndex {
+        TreeIndex(self.first_slab[ring] + self.rings[ring].at(sequence) as u32)
     }
+
+    /// The trees of a run in the memory of a worker's device.
+    pub(super) fn device_tree(&self, worker: WorkerIndex, run: PipelineSlot) -> TreeIndex {
+        TreeIndex(self.first_device + u32::from(worker.0) * 2 + run.index() as u32)
+    }
+
+    #[inline]
+    pub(super) fn roots(&self, tree: TreeIndex) -> Roots {
+        self.trees[tree.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn roots_mut(&mut self, tree: TreeIndex) -> &mut Roots {
+        &mut self.trees[tree.0 as usize]
+    }
+}
+
+/// The trees of a run in a registered range.
+pub(super) const fn range_tree(number: u32, run: PipelineSlot) -> TreeIndex {
+    TreeIndex(number * 2 + run.index() as u32)
 }

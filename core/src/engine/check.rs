@@ -6,7 +6,7 @@ use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::overlap;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
-use super::backing::{Backing, HostPlace};
+use super::backing::{HostPlace, Place};
 use super::ring::Ring;
 use super::slot::Kind;
 use super::submit::{List, Submission, Target};
@@ -90,31 +90,18 @@ impl Engine {
         }
     }
 
-    /// Where a host argument lies: somewhere that children can reach (E-38), and if in a slab, in a live one of `run`.
+    /// Where a host argument lies: somewhere that children can reach (E-38), and if in a slab, in a live one of `run`,
+    /// whose owner comes with it.
     pub(super) fn host_place(
         &mut self,
         run: PipelineSlot,
         range: ByteRange,
         tag: TensorTag,
         argument: Argument,
-    ) -> Result<(Backing, Option<TaskSlot>), EngineError> {
-        if let Some((backing, RangeKind::Buffer | RangeKind::Shared | RangeKind::Outer)) = self.backings.recent(range) {
-            return Ok((backing, None));
-        }
-        self.look_up_host(run, range, tag, argument)
-    }
-
-    #[inline(never)]
-    fn look_up_host(
-        &mut self,
-        run: PipelineSlot,
-        range: ByteRange,
-        tag: TensorTag,
-        argument: Argument,
-    ) -> Result<(Backing, Option<TaskSlot>), EngineError> {
+    ) -> Result<(Place, Option<TaskSlot>), EngineError> {
         let address = range.start;
-        match self.backings.host(range) {
-            HostPlace::Slab { backing, owner, run: of, .. } if of == run => Ok((backing, Some(owner))),
+        match self.backings.host(range, run) {
+            HostPlace::Slab { place, owner, run: of, .. } if of == run => Ok((place, Some(owner))),
             HostPlace::Slab { ring, .. } | HostPlace::DeadSlab { ring } => {
                 let run = self.live(run).map_or(RunId::FIRST, |live| live.id);
                 Err(EngineError::DeadSlab { argument, address, ring, run })
@@ -122,7 +109,7 @@ impl Engine {
             HostPlace::Range { kind: RangeKind::Snapshot, .. } if tag != TensorTag::Input => {
                 Err(EngineError::SnapshotWrite { argument, address })
             }
-            HostPlace::Range { backing, .. } => Ok((backing, None)),
+            HostPlace::Range { place, .. } => Ok((place, None)),
             HostPlace::Unknown => Err(EngineError::NotShared { argument, address, bytes: range.len() }),
         }
     }

@@ -4,10 +4,10 @@ use crate::ids::{GroupIndex, TaskSlot};
 use crate::model::Footprint;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
-use super::backing::Backing;
+use super::backing::{Place, TreeIndex};
 use super::check::{check_aliases, output_bytes};
 use super::edge::EdgeKind;
-use super::map::{Access, Hint, NewEntry, Roots};
+use super::map::{Access, NewEntry, Plan, Standing, View};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
 use super::submit::{Allocated, List, Submission, Wiring};
@@ -28,88 +28,121 @@ impl Engine {
         if list.tensors.len() > 1 {
             check_aliases(member, &list)?;
         }
-        let count = list.tensors.len();
-        let (tags, ranges) = (&list.tags[..count], &list.ranges[..count]);
-        for index in 0..count {
-            let (tensor, tag, range) = (&list.tensors[index], tags[index], ranges[index]);
+        let run = self.slots[slot].run;
+        for (index, ((tensor, tag), range)) in list.tensors.iter().zip(list.tags).zip(list.ranges).enumerate() {
             let argument = Argument { member, tensor: index };
             if tensor.addr() == 0 {
-                wiring.block = wiring.block.saturating_add(output_bytes(tensor, tag, argument)?);
+                wiring.block = wiring.block.saturating_add(output_bytes(tensor, *tag, argument)?);
                 wiring.outputs += 1;
                 self.check_entry(slot, wiring, 0)?;
             } else if range.start < range.end {
-                self.wire_tensor(slot, argument, tensor, tag, range, wiring)?;
+                let place = match tensor.address_space() {
+                    AddressSpace::Host => match self.backings.recent(*range, run) {
+                        Some(place) => place,
+                        None => self.look_up_host(slot, *range, *tag, argument)?,
+                    },
+                    AddressSpace::Device => self.look_up_device(slot, argument)?,
+                };
+                if tensor.is_contiguous() {
+                    self.wire_view(slot, place.tree, *tag, &View::Contiguous(*range), wiring)?;
+                } else {
+                    self.wire_strided(slot, place, tensor, *tag, *range, wiring)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn wire_tensor(
+    #[inline(never)]
+    fn look_up_host(
         &mut self,
         slot: TaskSlot,
+        range: ByteRange,
+        tag: TensorTag,
         argument: Argument,
+    ) -> Result<Place, EngineError> {
+        let (place, owner) = self.host_place(self.slots[slot].run, range, tag, argument)?;
+        if let Some(owner) = owner {
+            // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
+            self.connect(owner, slot, EdgeKind::LIFETIME)?;
+        }
+        Ok(place)
+    }
+
+    fn look_up_device(&self, slot: TaskSlot, argument: Argument) -> Result<Place, EngineError> {
+        match self.device_of(slot, argument.member) {
+            Some(worker) => Ok(Place { tree: self.backings.device_tree(worker, self.slots[slot].run), base: 0 }),
+            None => Err(EngineError::DeviceOnSub { argument }),
+        }
+    }
+
+    #[inline(never)]
+    fn wire_strided(
+        &mut self,
+        slot: TaskSlot,
+        place: Place,
         tensor: &ChipTensor,
         tag: TensorTag,
         range: ByteRange,
         wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
-        let run = self.slots[slot].run;
-        let backing = match tensor.address_space() {
-            AddressSpace::Host => {
-                let (backing, owner) = self.host_place(run, range, tag, argument)?;
-                if let Some(owner) = owner {
-                    // Any argument keeps the slab that it lies in, and does not wait by that alone (E-27).
-                    self.connect(owner, slot, EdgeKind::LIFETIME)?;
-                }
-                backing
-            }
-            AddressSpace::Device => match self.device_of(slot, argument.member) {
-                Some(worker) => Backing::Device(worker),
-                None => return Err(EngineError::DeviceOnSub { argument }),
-            },
-        };
-        let (reads, written) = match tag {
+        let (window, shape) = (Window::of(tensor, range, place.base), Footprint::of(tensor));
+        self.wire_view(slot, place.tree, tag, &View::Strided(&window, &shape), wiring)
+    }
+
+    /// Connects the task to those that write what it reads or updates, and makes the entry of what it writes.
+    #[inline]
+    fn wire_view(
+        &mut self,
+        slot: TaskSlot,
+        tree: TreeIndex,
+        tag: TensorTag,
+        view: &View<'_>,
+        wiring: &mut Wiring,
+    ) -> Result<(), EngineError> {
+        let (reads, writes) = match tag {
             TensorTag::Input => (true, false),
             TensorTag::InOut => (true, true),
             TensorTag::Output | TensorTag::OutputExisting => (false, true),
             TensorTag::NoDep => return Ok(()),
         };
-        let strided;
-        let (window, shape) = if tensor.is_contiguous() {
-            (&Window::contiguous(range), None)
-        } else {
-            strided = Footprint::of(tensor);
-            (&Window::of(tensor, range, self.backings.base(backing)), Some(&strided))
-        };
-        let roots = *self.backings.roots(backing, run);
+        let roots = self.backings.roots(tree);
         // Readers and writers both search: the one for what to wait for, the other for what to replace.
-        let found = self.map.overlapping(roots.writers, window, shape);
+        let found = self.map.overlapping(roots.writers, view);
         if found != NIL && (reads || self.strict_war) {
             // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
             self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
         }
-        if !written && !self.strict_war {
+        if !writes && !self.strict_war {
             return Ok(());
         }
         self.check_entry(slot, wiring, 1)?;
-        let access = if written { Access::Write } else { Access::Read };
-        let update = reads && written;
         let first = self.slots[slot].entries;
-        let entry = self.map.create(&NewEntry { slot, access, backing, window, shape, update }, first);
-        self.slots[slot].entries = entry;
-        if roots.readers != NIL && written {
-            let found = self.map.overlapping(roots.readers, window, shape);
-            return self.wire_after(slot, found, None);
+        let update = reads && writes;
+        let mut plan = Plan::Link;
+        if writes && roots.readers != NIL {
+            let found = self.map.overlapping(roots.readers, view);
+            self.wire_after(slot, found, None)?;
+            plan = Plan::Search { update };
+        } else if writes && found != NIL {
+            if let Some(twin) = self.heritage(slot, found, view, update) {
+                self.slots[slot].entries = self.map.inherit(twin, first);
+                return Ok(());
+            }
+            plan = Plan::Search { update };
         }
-        if found == NIL {
-            self.map.set_hint(entry, Hint::Alone);
-        } else if self.map.only(found) != NIL
-            && self.map.same(entry, found)
-            && (update || self.strict_war || !self.is_unended(self.map.slot(found)))
-        {
-            self.map.set_hint(entry, Hint::Twin(found));
-        }
+        let access = if writes { Access::Write } else { Access::Read };
+        self.slots[slot].entries = self.map.create(&NewEntry { slot, access, tree, view: *view, plan }, first);
         Ok(())
+    }
+
+    /// The one node that a search has found, if it is of the same bytes and the task may take its place (E-17). The
+    /// members of a group may name the same bytes; theirs are looked for when they are put into the tree.
+    fn heritage(&self, slot: TaskSlot, found: u32, view: &View<'_>, update: bool) -> Option<u32> {
+        let twin = self.map.only(found)?;
+        let waited = update || self.strict_war || !self.is_unended(self.map.slot(twin));
+        let group = matches!(self.slots[slot].kind, Kind::Group { .. });
+        (waited && !group && self.map.is_of(twin, view)).then_some(twin)
     }
 
     /// Whether the map has room for the outputs of this submit and `more` entries.
@@ -162,6 +195,11 @@ impl Engine {
         if self.edges.connect(&mut self.slots, producer, consumer, kind, unended) {
             return Ok(());
         }
+        Err(self.edges_full(consumer))
+    }
+
+    #[cold]
+    fn edges_full(&self, consumer: TaskSlot) -> EngineError {
         // The edges of this very submit come back with it, so it counts them as needed.
         let mut needed = 1;
         let mut at = self.slots[consumer].producers;
@@ -169,7 +207,7 @@ impl Engine {
             needed += 1;
             at = self.edges[at].next_producer;
         }
-        Err(self.blocked(Resource::Edges, needed, self.edges.capacity().into()))
+        self.blocked(Resource::Edges, needed, self.edges.capacity().into())
     }
 
     /// Whether later tasks may still have to wait for this one: it has not ended, or it failed before its producers
@@ -201,7 +239,7 @@ impl Engine {
         allocated: &mut dyn FnMut(Allocated),
     ) {
         let Some(block) = self.slots[slot].block else { return };
-        let backing = Backing::Slab { ring: block.ring, sequence: block.sequence };
+        let tree = self.backings.slab_tree(block.ring.into(), block.sequence);
         let base = self.block_start(slot);
         let mut address = base;
         for (member, args) in submission.members.iter().enumerate() {
@@ -217,20 +255,16 @@ impl Engine {
                 if let Ok(tensor) = tensor.with_address(address) {
                     let range = tensor.byte_range();
                     if !range.is_empty() {
-                        let window = Window::of(&tensor, range, base);
+                        let (window, shape) = (Window::of(&tensor, range, base), Footprint::of(&tensor));
+                        let view = match tensor.is_contiguous() {
+                            true => View::Contiguous(range),
+                            false => View::Strided(&window, &shape),
+                        };
+                        let access = Access::Write;
+                        let plan = Plan::Search { update: false };
                         let first = self.slots[slot].entries;
-                        let shape = (!tensor.is_contiguous()).then(|| Footprint::of(&tensor));
-                        self.slots[slot].entries = self.map.create(
-                            &NewEntry {
-                                slot,
-                                access: Access::Write,
-                                backing,
-                                window: &window,
-                                shape: shape.as_ref(),
-                                update: false,
-                            },
-                            first,
-                        );
+                        self.slots[slot].entries =
+                            self.map.create(&NewEntry { slot, access, tree, view, plan }, first);
                     }
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);
@@ -247,38 +281,39 @@ impl Engine {
 
     /// Puts the task's entries into their trees; each takes the place of those that it replaces (E-17).
     pub(super) fn insert_entries(&mut self, slot: TaskSlot) {
-        let run = self.slots[slot].run;
         let mut entry = self.slots[slot].entries;
         while entry != NIL {
-            let (backing, access) = self.map.place(entry);
-            let mut roots = *self.backings.roots(backing, run);
-            match self.map.hint(entry) {
-                _ if access == Access::Read => self.map.link(&mut roots, entry),
-                Hint::Alone => self.map.link(&mut roots, entry),
-                // Another member of the group may have taken the place.
-                Hint::Twin(twin) if self.map.is_linked(twin) => self.map.supersede(&mut roots, twin, entry),
-                Hint::Twin(_) | Hint::Search => self.replace_covered(&mut roots, entry),
+            match self.map.standing(entry) {
+                Standing::Heir(node) => self.map.supersede(node, entry, slot),
+                Standing::Alone(node) => {
+                    let (tree, _) = self.map.place(node);
+                    self.map.link(self.backings.roots_mut(tree), node);
+                }
+                Standing::Search { node, update } => self.replace_covered(slot, entry, node, update),
+                Standing::Linked(_) | Standing::Replaced => {}
             }
-            *self.backings.roots(backing, run) = roots;
             entry = self.map.next(entry);
         }
     }
 
-    /// Links `entry` and unlinks what it replaces.
-    fn replace_covered(&mut self, roots: &mut Roots, entry: u32) {
+    /// Links the node of `entry` and removes what it replaces.
+    #[inline(never)]
+    fn replace_covered(&mut self, slot: TaskSlot, entry: u32, node: u32, update: bool) {
+        let (tree, _) = self.map.place(node);
+        let mut roots = self.backings.roots(tree);
         // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
-        let waited = self.strict_war || self.map.is_update(entry);
+        let waited = self.strict_war || update;
         let (mut covered, mut twin) = (NIL, NIL);
-        let mut other = self.map.overlapping_entry(roots.writers, entry);
+        let mut other = self.map.overlapping_node(roots.writers, node);
         while other != NIL {
             let next = self.map.chained(other);
-            if self.map.covers(entry, other) {
+            if self.map.covers(node, other) {
                 let owner = self.map.slot(other);
                 if !waited && self.is_unended(owner) {
                     if self.slots[owner].state == TaskState::Failed {
                         self.map.mark_overwritten(other);
                     }
-                } else if twin == NIL && self.map.same(entry, other) {
+                } else if twin == NIL && self.map.same(node, other) {
                     twin = other;
                 } else {
                     covered = self.map.chain(other, covered);
@@ -286,33 +321,36 @@ impl Engine {
             }
             other = next;
         }
-        let mut other = self.map.overlapping_entry(roots.readers, entry);
+        let mut other = self.map.overlapping_node(roots.readers, node);
         while other != NIL {
             let next = self.map.chained(other);
-            if self.map.covers(entry, other) {
+            if self.map.covers(node, other) {
                 covered = self.map.chain(other, covered);
             }
             other = next;
         }
         while covered != NIL {
             let next = self.map.chained(covered);
-            self.map.unlink(roots, covered);
+            self.map.remove(&mut roots, covered);
             covered = next;
         }
         match twin {
-            NIL => self.map.link(roots, entry),
-            twin => self.map.supersede(roots, twin, entry),
+            NIL => self.map.link(&mut roots, node),
+            twin => {
+                self.map.free_node(node);
+                self.map.supersede(twin, entry, slot);
+            }
         }
+        *self.backings.roots_mut(tree) = roots;
     }
 
     /// Takes a task's entries out of their trees and frees them (E-17, E-23).
     pub(super) fn free_entries(&mut self, slot: TaskSlot) {
-        let run = self.slots[slot].run;
         let mut entry = core::mem::replace(&mut self.slots[slot].entries, NIL);
         while entry != NIL {
-            if self.map.is_linked(entry) {
-                let (backing, _) = self.map.place(entry);
-                self.map.unlink(self.backings.roots(backing, run), entry);
+            if let Standing::Linked(node) = self.map.standing(entry) {
+                let (tree, _) = self.map.place(node);
+                self.map.remove(self.backings.roots_mut(tree), node);
             }
             entry = self.map.free(entry);
         }

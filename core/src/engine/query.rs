@@ -4,6 +4,7 @@ use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::overlap;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, Digest, args};
 
+use super::backing::range_tree;
 use super::slot::{Kind, TaskState};
 use super::{Engine, EngineError, Range};
 
@@ -71,13 +72,11 @@ impl Engine {
             return Err(EngineError::RangeInUse { base, bytes: range.len() });
         }
         for run in PipelineSlot::ALL {
-            let backing = super::backing::Backing::Range(number);
-            let mut roots = *self.backings.roots(backing, run);
-            if self.map.any(&roots, |slot| self.is_unended(slot)) {
+            let tree = range_tree(number, run);
+            if self.map.any(&self.backings.roots(tree), |slot| self.is_unended(slot)) {
                 return Err(EngineError::RangeInUse { base, bytes: range.len() });
             }
-            self.map.unlink_all(&mut roots);
-            *self.backings.roots(backing, run) = roots;
+            self.map.remove_all(self.backings.roots_mut(tree));
         }
         self.backings.remove(number);
         Ok(())

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use crate::ids::{PipelineSlot, TaskSlot};
 use crate::wire::ByteRange;
 
-use super::map::Roots;
 use super::{RingSpec, SLAB_ALIGN};
 
 /// A piece of a ring that one task owns.
@@ -16,8 +15,6 @@ pub(super) struct Slab {
     end: u64,
     pub(super) owner: TaskSlot,
     pub(super) run: PipelineSlot,
-    /// What live tasks of the run write in it.
-    pub(super) roots: Roots,
     freed: bool,
 }
 
@@ -47,7 +44,7 @@ pub(super) struct Ring {
 impl Ring {
     pub(super) fn new(spec: RingSpec, slabs: u32) -> Self {
         let none =
-            Slab { start: 0, end: 0, owner: TaskSlot(0), run: PipelineSlot::Zero, roots: Roots::EMPTY, freed: true };
+            Slab { start: 0, end: 0, owner: TaskSlot(0), run: PipelineSlot::Zero, freed: true };
         let records = alloc::vec![none; slabs.next_power_of_two() as usize];
         Self { spec, slabs: records, limit: slabs, oldest: 0, next: 0, cursor: 0 }
     }
@@ -79,7 +76,13 @@ impl Ring {
         address.wrapping_sub(self.spec.base) < self.spec.bytes
     }
 
-    fn at(&self, sequence: u32) -> usize {
+    /// Records of slabs, a power of two.
+    pub(super) fn records(&self) -> usize {
+        self.slabs.len()
+    }
+
+    /// The record of a slab.
+    pub(super) fn at(&self, sequence: u32) -> usize {
         sequence as usize & (self.slabs.len() - 1)
     }
 
@@ -87,7 +90,7 @@ impl Ring {
         &self.slabs[self.at(sequence)]
     }
 
-    pub(super) fn slab_mut(&mut self, sequence: u32) -> &mut Slab {
+    fn slab_mut(&mut self, sequence: u32) -> &mut Slab {
         let at = self.at(sequence);
         &mut self.slabs[at]
     }
@@ -120,7 +123,7 @@ impl Ring {
         let sequence = self.next;
         self.next = sequence.wrapping_add(1);
         self.cursor = start + bytes;
-        *self.slab_mut(sequence) = Slab { start, end: start + bytes, owner, run, roots: Roots::EMPTY, freed: false };
+        *self.slab_mut(sequence) = Slab { start, end: start + bytes, owner, run, freed: false };
         Ok(sequence)
     }
 

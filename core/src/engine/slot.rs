@@ -141,14 +141,14 @@ pub(super) enum Kind {
 /// The encoded arguments of a task or of a group member, in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ArgsRef {
-    /// First granule; [`NIL`] for "no arguments", which takes no memory.
-    pub(super) granule: u32,
+    /// First line; [`NIL`] for "no arguments", which takes no memory.
+    pub(super) line: u32,
     /// Length of the encoded blob in bytes.
     pub(super) bytes: u32,
 }
 
 impl ArgsRef {
-    pub(super) const EMPTY: Self = Self { granule: NIL, bytes: 8 };
+    pub(super) const EMPTY: Self = Self { line: NIL, bytes: 8 };
 }
 
 /// The slab block of a task: one per task, carved for all the outputs that it allocates.
@@ -213,7 +213,7 @@ impl Slot {
     /// member table.
     pub(super) fn holds_memory(&self) -> bool {
         // Every link is NIL, all ones, where there is nothing.
-        (self.producers & self.entries & self.args.granule) != NIL
+        (self.producers & self.entries & self.args.line) != NIL
             || self.config != 0
             || self.error.is_some()
             || self.block.is_some()

@@ -285,42 +285,35 @@ impl Engine {
         wiring: &mut Wiring,
     ) -> Result<ArgsRef, EngineError> {
         args.check().map_err(|error| EngineError::Arguments { member, error })?;
-        let view = args.view();
-        let (tensors, scalars) = (view.tensors(), view.scalars());
-        if !tensors.is_empty() {
-            self.wire_list(slot, member, List { tensors, tags: args.tags(), ranges: args.ranges() }, wiring)?;
+        let list = List { tensors: args.tensors(), tags: args.tags(), ranges: args.ranges() };
+        self.wire_list(slot, member, list, wiring)?;
+        match self.arena.store(args.lines(), args.encoded_len()) {
+            Some(stored) => Ok(stored),
+            None => Err(self.arena_full(args)),
         }
-        let bytes = 8 + size_of_val(tensors) + size_of_val(scalars);
-        let Some(stored) = self.arena.take(bytes) else {
-            let needed = super::arena::ArgsArena::footprint(bytes) as u64;
-            return Err(self.blocked(Resource::Arguments, needed, self.arena.capacity() as u64));
-        };
-        match crate::wire::args::encode(tensors, scalars, self.arena.blob_mut(stored)) {
-            Ok(_) => Ok(stored),
-            Err(error) => {
-                self.arena.free(stored);
-                Err(EngineError::Invalid { what: "argument list", error })
-            }
-        }
+    }
+
+    #[cold]
+    fn arena_full(&self, args: &TaskArgs) -> EngineError {
+        self.blocked(Resource::Arguments, size_of_val(args.lines()) as u64, self.arena.capacity() as u64)
     }
 
     /// Takes the task's block from the ring of the innermost scope.
     fn take_block(&mut self, slot: TaskSlot, block: u64) -> Result<(), EngineError> {
         let index = self.scopes.ring();
         let run = self.slots[slot].run;
-        let ring = &mut self.backings.rings[index];
-        let size = ring.bytes();
+        let size = self.backings.rings[index].bytes();
         if block > size {
             return Err(EngineError::TooLarge { resource: Resource::Ring(index), needed: block, size });
         }
-        match ring.take(block, slot, run) {
+        match self.backings.take_slab(index, block, slot, run) {
             Ok(sequence) => {
                 self.slots[slot].block = Some(BlockRef { ring: index as u8, sequence });
                 Ok(())
             }
             Err(RingFull::Bytes) => Err(self.blocked(Resource::Ring(index), block, size)),
             Err(RingFull::Records) => {
-                let limit = ring.limit().into();
+                let limit = self.backings.rings[index].limit().into();
                 Err(self.blocked(Resource::Slabs(index), 1, limit))
             }
         }

@@ -2,18 +2,14 @@
 
 use alloc::vec::Vec;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::ModelError;
-use crate::wire::args::{Counts, MAX_SCALARS, MAX_TENSORS};
-use crate::wire::{ByteRange, ChipTensor, TaskArgsView, TensorTag};
-
-/// One cache line of the list: half a tensor or eight scalars.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C, align(64))]
-struct Line([u64; 8]);
+use crate::wire::args::{Counts, Line, MAX_SCALARS, MAX_TENSORS};
+use crate::wire::{ByteRange, ChipTensor, Protocol, TaskArgsView, TensorTag};
 
 const LINES_PER_TENSOR: usize = 2;
+const WORDS_PER_LINE: usize = 8;
 
 /// The arguments of one task and how it uses them. Tensors first, then scalars.
 ///
@@ -21,8 +17,9 @@ const LINES_PER_TENSOR: usize = 2;
 /// and filled again, a builder allocates nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskArgs {
-    /// Tensors, then scalars, as they will stand in a frame.
-    body: Vec<Line>,
+    /// The list as it will stand in a frame: a line that ends with the counts, tensors, scalars. No line at all without
+    /// arguments.
+    lines: Vec<Line>,
     counts: Counts,
     tags: Vec<TensorTag>,
     ranges: Vec<ByteRange>,
@@ -33,14 +30,14 @@ impl TaskArgs {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self { body: Vec::new(), counts: Counts::NONE, tags: Vec::new(), ranges: Vec::new(), fault: None }
+        Self { lines: Vec::new(), counts: Counts::NONE, tags: Vec::new(), ranges: Vec::new(), fault: None }
     }
 
     /// An empty list with room for `tensors` and `scalars`.
     #[must_use]
     pub fn with_capacity(tensors: usize, scalars: usize) -> Self {
         Self {
-            body: Vec::with_capacity(tensors * LINES_PER_TENSOR + scalars.div_ceil(8)),
+            lines: Vec::with_capacity(1 + tensors * LINES_PER_TENSOR + scalars.div_ceil(WORDS_PER_LINE)),
             tags: Vec::with_capacity(tensors),
             ranges: Vec::with_capacity(tensors),
             ..Self::new()
@@ -49,7 +46,7 @@ impl TaskArgs {
 
     /// Empties the list, forgets the error and keeps the memory.
     pub fn clear(&mut self) {
-        self.body.clear();
+        self.lines.clear();
         self.counts = Counts::NONE;
         self.tags.clear();
         self.ranges.clear();
@@ -94,10 +91,10 @@ impl TaskArgs {
             return self.fail(ModelError::TooManyTensors { tensors: index + 1, max: MAX_TENSORS });
         }
         let lines: [Line; LINES_PER_TENSOR] = zerocopy::transmute!(tensor);
-        self.body.extend_from_slice(&lines);
+        self.count(self.counts.plus_tensor());
+        self.lines.extend_from_slice(&lines);
         self.tags.push(tag);
         self.ranges.push(tensor.byte_range());
-        self.counts = self.counts.plus_tensor();
         self
     }
 
@@ -110,14 +107,22 @@ impl TaskArgs {
             }
             return self.fail(ModelError::TooManyScalars { scalars: index + 1, max: MAX_SCALARS });
         }
-        if index.is_multiple_of(8) {
-            self.body.push(Line([0; 8]));
+        self.count(self.counts.plus_scalar());
+        if index.is_multiple_of(WORDS_PER_LINE) {
+            self.lines.push(Line::BLANK);
         }
-        if let Some(Line(words)) = self.body.last_mut() {
-            words[index % 8] = value;
+        if let Some(Line(words)) = self.lines.last_mut() {
+            words[index % WORDS_PER_LINE] = value;
         }
-        self.counts = self.counts.plus_scalar();
         self
+    }
+
+    fn count(&mut self, counts: Counts) {
+        self.counts = counts;
+        match self.lines.first_mut() {
+            Some(first) => *first = Line::head(counts),
+            None => self.lines.push(Line::head(counts)),
+        }
     }
 
     fn fail(&mut self, fault: ModelError) -> &mut Self {
@@ -147,8 +152,18 @@ impl TaskArgs {
     pub fn view(&self) -> TaskArgsView<'_> {
         // Every line behind the tensors holds scalars; the last may be filled in part.
         let words = self.counts.tensors() * (LINES_PER_TENSOR * 8) + self.counts.scalars();
-        let body = <[u64]>::ref_from_bytes(self.body.as_bytes()).unwrap_or_default();
-        TaskArgsView::judged(self.counts, &body[..words])
+        let all = <[u64]>::ref_from_bytes(self.lines.as_bytes()).unwrap_or_default();
+        TaskArgsView::judged(self.counts, all.get(WORDS_PER_LINE..WORDS_PER_LINE + words).unwrap_or_default())
+    }
+
+    /// The whole list as it travels, in full lines.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Bytes of the list as it travels, from the counts on.
+    pub(crate) const fn encoded_len(&self) -> usize {
+        self.counts.encoded_len(Protocol::ChipTensors)
     }
 
     /// The tensors, in order.

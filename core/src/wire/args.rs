@@ -30,6 +30,23 @@ const_assert_eq!(size_of::<[ChipTensor; MAX_TENSORS]>(), 33_800 - HEADER_BYTES -
 const_assert_eq!(MAX_BYTES, 37_896);
 const_assert!(MAX_BYTES <= frame::ARGS_CAPACITY);
 
+/// One cache line of a list at rest. The counts are the last word of the first line, so that the tensors start on the
+/// second.
+#[cfg(feature = "engine")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u64; 8]);
+
+#[cfg(feature = "engine")]
+impl Line {
+    pub(crate) const BLANK: Self = Self([0; 8]);
+
+    /// The first line of a list.
+    pub(crate) const fn head(counts: Counts) -> Self {
+        Self([0, 0, 0, 0, 0, 0, 0, counts.word()])
+    }
+}
+
 mod sealed {
     use super::WireError;
 

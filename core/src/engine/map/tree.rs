@@ -1,11 +1,13 @@
 //! The trees themselves: AVL, linked by index, with summaries of each subtree.
 
+#[cfg(test)]
+use super::Standing;
 use super::{MIXED, Map, Node, Roots};
 use crate::engine::slot::NIL;
 
 impl Map {
-    /// Puts an entry into its tree.
-    pub(in crate::engine) fn link(&mut self, roots: &mut Roots, index: u32) {
+    /// Puts a node into its tree.
+    pub(super) fn insert(&mut self, roots: &mut Roots, index: u32) {
         let root = roots.of(self.nodes[index as usize].access);
         let start = self.nodes[index as usize].window.range.start;
         let mut parent = NIL;
@@ -19,7 +21,6 @@ impl Map {
         node.left = NIL;
         node.right = NIL;
         node.parent = parent;
-        node.linked = true;
         self.summarise(index);
         match parent {
             NIL => *root = index,
@@ -35,12 +36,9 @@ impl Map {
         }
     }
 
-    /// Takes an entry out of its tree, if it is in one.
-    pub(in crate::engine) fn unlink(&mut self, roots: &mut Roots, index: u32) {
-        let node = &mut self.nodes[index as usize];
-        if !core::mem::take(&mut node.linked) {
-            return;
-        }
+    /// Takes a node out of its tree.
+    pub(super) fn unlink(&mut self, roots: &mut Roots, index: u32) {
+        let node = &self.nodes[index as usize];
         let root = roots.of(node.access);
         let (left, right, parent) = (node.left, node.right, node.parent);
         if left == NIL || right == NIL {
@@ -75,7 +73,7 @@ impl Map {
     }
 
     /// `parent` (or the root) points to `new` where it pointed to `old`.
-    pub(super) fn replace_child(&mut self, root: &mut u32, parent: u32, old: u32, new: u32) {
+    fn replace_child(&mut self, root: &mut u32, parent: u32, old: u32, new: u32) {
         match self.nodes.get_mut(parent as usize) {
             None => *root = new,
             Some(parent) if parent.left == old => parent.left = new,
@@ -195,7 +193,7 @@ impl Map {
     #[cfg(test)]
     fn check_below(&self, index: u32) -> u8 {
         let node = &self.nodes[index as usize];
-        assert!(node.linked);
+        assert_eq!(self.standing(node.entry), Standing::Linked(index));
         let [left, right] = [node.left, node.right].map(|child| {
             if child == NIL {
                 return 0;

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::backing::Backing;
-use crate::engine::map::{Access, Map, NewEntry, Roots};
+use crate::engine::backing::TreeIndex;
+use crate::engine::map::{Access, Map, NewEntry, Plan, Roots, Standing, View};
 use crate::engine::slot::NIL;
 use crate::engine::window::Window;
 use crate::ids::TaskSlot;
@@ -33,18 +33,27 @@ fn parts(tensor: &ChipTensor) -> (Window, Footprint) {
     (Window::of(tensor, tensor.byte_range(), 0x1000), Footprint::of(tensor))
 }
 
-fn entry_of<'a>(window: &'a Window, shape: &'a Footprint) -> NewEntry<'a> {
-    let backing = Backing::Range(0);
-    NewEntry { slot: TaskSlot(0), access: Access::Write, backing, window, shape: Some(shape), update: false }
+fn view_of<'a>(window: &'a Window, shape: &'a Footprint) -> View<'a> {
+    if window.contiguous { View::Contiguous(window.range) } else { View::Strided(window, shape) }
+}
+
+/// Makes an entry and says which node it has.
+fn create(map: &mut Map, view: View<'_>) -> (u32, u32) {
+    let tree = TreeIndex::NONE;
+    let entry = map.create(&NewEntry { slot: TaskSlot(0), access: Access::Write, tree, view, plan: Plan::Link }, NIL);
+    match map.standing(entry) {
+        Standing::Alone(node) => (entry, node),
+        other => panic!("a new entry is {other:?}"),
+    }
 }
 
 fn found(map: &mut Map, roots: &Roots, tensor: &ChipTensor) -> Vec<u32> {
     let (window, shape) = parts(tensor);
-    let mut entry = map.overlapping(roots.writers, &window, Some(&shape));
+    let mut node = map.overlapping(roots.writers, &view_of(&window, &shape));
     let mut all = Vec::new();
-    while entry != NIL {
-        all.push(entry);
-        entry = map.chained(entry);
+    while node != NIL {
+        all.push(map.entry(node));
+        node = map.chained(node);
     }
     all.sort_unstable();
     all
@@ -76,19 +85,30 @@ fn the_map_finds_what_a_list_finds() {
             let full = live.len() == capacity as usize;
             if full || (!live.is_empty() && draw.below(5) < 2) {
                 let (entry, _) = live.swap_remove(draw.below(live.len() as u32) as usize);
-                map.unlink(&mut roots, entry);
+                let Standing::Linked(node) = map.standing(entry) else { panic!("a live entry is linked") };
+                map.remove(&mut roots, node);
                 map.free(entry);
             } else {
-                let entry = map.create(&entry_of(&window, &shape), NIL);
-                let twin = live.iter().position(|(other, _)| map.same(entry, *other));
-                match twin {
+                let view = view_of(&window, &shape);
+                let twin = live.iter().position(|(other, _)| match map.standing(*other) {
+                    Standing::Linked(node) => map.is_of(node, &view),
+                    _ => false,
+                });
+                let entry = match twin {
                     Some(position) => {
                         let (old, _) = live.swap_remove(position);
-                        map.supersede(&mut roots, old, entry);
+                        let Standing::Linked(node) = map.standing(old) else { panic!("a live entry is linked") };
+                        let entry = map.inherit(node, NIL);
+                        map.supersede(node, entry, TaskSlot(0));
                         map.free(old);
+                        entry
                     }
-                    None => map.link(&mut roots, entry),
-                }
+                    None => {
+                        let (entry, node) = create(&mut map, view);
+                        map.link(&mut roots, node);
+                        entry
+                    }
+                };
                 live.push((entry, tensor));
             }
             map.check(&roots);
@@ -113,8 +133,8 @@ fn a_look_up_among_thousands_of_tiles_touches_a_few() {
         for index in 0..4096 {
             let tensor = tile(index, rows, columns);
             let (window, shape) = parts(&tensor);
-            let entry = map.create(&entry_of(&window, &shape), NIL);
-            map.link(&mut roots, entry);
+            let (_, node) = create(&mut map, view_of(&window, &shape));
+            map.link(&mut roots, node);
         }
         let before = map.visited();
         for index in 0..4096 {

@@ -1,0 +1,203 @@
+//! The entries of a task, each of which orders others for as long as it holds a node of a tree.
+
+use super::{Map, NewEntry, Roots, View, Window};
+use crate::engine::slot::NIL;
+use crate::ids::TaskSlot;
+
+/// How an argument stands in the map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::engine) enum Standing {
+    /// Has a node that is in no tree yet and overlaps nothing there.
+    Alone(u32),
+    /// Has a node that is in no tree yet; a search has to find what it replaces.
+    Search {
+        node: u32,
+        /// Its task reads the bytes as well (INOUT), and so waits for every earlier writer.
+        update: bool,
+    },
+    /// Is about to take over this node of an earlier task, which touches the same bytes.
+    Heir(u32),
+    /// Its node is in its tree.
+    Linked(u32),
+    /// Another has taken its place.
+    Replaced,
+}
+
+/// One tensor argument of one live task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) standing: Standing,
+    /// Next entry of the same task; next free entry while free.
+    pub(super) next: u32,
+}
+
+/// What becomes of an entry once its submit cannot fail any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::engine) enum Plan {
+    /// It overlaps nothing: it is linked.
+    Link,
+    /// What it replaces has to be looked for.
+    Search {
+        /// Its task reads the bytes as well (INOUT).
+        update: bool,
+    },
+}
+
+impl Map {
+    /// Takes an entry with a node that is in no tree yet, and puts it before `next` on its task's list. The caller has
+    /// seen to it that one is free.
+    pub(in crate::engine) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
+        let node = self.take_node(new);
+        let entry = self.take_entry(
+            match new.plan {
+                Plan::Link => Standing::Alone(node),
+                Plan::Search { update } => Standing::Search { node, update },
+            },
+            next,
+        );
+        self.nodes[node as usize].entry = entry;
+        entry
+    }
+
+    /// Takes an entry that will take over the node of an earlier one, and puts it before `next` on its task's list. The
+    /// caller has seen to it that one is free.
+    pub(in crate::engine) fn inherit(&mut self, node: u32, next: u32) -> u32 {
+        self.take_entry(Standing::Heir(node), next)
+    }
+
+    fn take_entry(&mut self, standing: Standing, next: u32) -> u32 {
+        let index = self.free_entry;
+        let entry = &mut self.entries[index as usize];
+        self.free_entry = entry.next;
+        self.used += 1;
+        *entry = Entry { standing, next };
+        index
+    }
+
+    /// Frees an entry, with its node if that is in no tree; the caller has removed one that is. Returns the next entry of
+    /// the same task.
+    pub(in crate::engine) fn free(&mut self, index: u32) -> u32 {
+        if let Standing::Alone(node) | Standing::Search { node, .. } = self.standing(index) {
+            self.free_node(node);
+        }
+        let entry = &mut self.entries[index as usize];
+        let next = core::mem::replace(&mut entry.next, self.free_entry);
+        self.free_entry = index;
+        self.used -= 1;
+        next
+    }
+
+    /// Puts the node of an entry into its tree.
+    pub(in crate::engine) fn link(&mut self, roots: &mut Roots, node: u32) {
+        self.insert(roots, node);
+        let entry = self.nodes[node as usize].entry;
+        self.entries[entry as usize].standing = Standing::Linked(node);
+    }
+
+    /// Takes a node out of its tree and frees it: its entry orders nothing any more.
+    pub(in crate::engine) fn remove(&mut self, roots: &mut Roots, node: u32) {
+        self.unlink(roots, node);
+        let entry = self.nodes[node as usize].entry;
+        self.entries[entry as usize].standing = Standing::Replaced;
+        self.free_node(node);
+    }
+
+    /// Takes every node out of both trees.
+    pub(in crate::engine) fn remove_all(&mut self, roots: &mut Roots) {
+        while roots.writers != NIL {
+            let root = roots.writers;
+            self.remove(roots, root);
+        }
+        while roots.readers != NIL {
+            let root = roots.readers;
+            self.remove(roots, root);
+        }
+    }
+
+    /// Gives entry `heir` of task `slot` a node that touches the same bytes and was another's. The tree stays as it is.
+    pub(in crate::engine) fn supersede(&mut self, node: u32, heir: u32, slot: TaskSlot) {
+        let place = &mut self.nodes[node as usize];
+        place.slot = slot;
+        place.overwritten = false;
+        let old = core::mem::replace(&mut place.entry, heir);
+        self.entries[old as usize].standing = Standing::Replaced;
+        self.entries[heir as usize].standing = Standing::Linked(node);
+    }
+
+    /// How an entry stands.
+    pub(in crate::engine) fn standing(&self, index: u32) -> Standing {
+        self.entries[index as usize].standing
+    }
+
+    /// The next entry of the same task.
+    pub(in crate::engine) fn next(&self, index: u32) -> u32 {
+        self.entries[index as usize].next
+    }
+
+    /// How many entries a task's list has.
+    pub(in crate::engine) fn count(&self, mut first: u32) -> u32 {
+        let mut count = 0;
+        while let Some(entry) = self.entries.get(first as usize) {
+            count += 1;
+            first = entry.next;
+        }
+        count
+    }
+
+    pub(in crate::engine) fn capacity(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    pub(in crate::engine) fn used(&self) -> u32 {
+        self.used
+    }
+
+    fn take_node(&mut self, new: &NewEntry<'_>) -> u32 {
+        let index = self.free_node;
+        let node = &mut self.nodes[index as usize];
+        self.free_node = node.parent;
+        let (window, shape) = match new.view {
+            View::Contiguous(range) => (Window::contiguous(range), None),
+            View::Strided(window, shape) => (*window, Some(shape)),
+        };
+        node.window = window;
+        node.overwritten = false;
+        node.access = new.access;
+        node.slot = new.slot;
+        node.tree = new.tree;
+        // Nodes are handed out in order the first time round.
+        if shape.is_some() || index as usize == self.shapes.len() {
+            match self.shapes.get_mut(index as usize) {
+                Some(place) => *place = shape.copied(),
+                None => self.shapes.push(shape.copied()),
+            }
+        }
+        index
+    }
+
+    /// Frees a node that is in no tree.
+    pub(in crate::engine) fn free_node(&mut self, node: u32) {
+        self.nodes[node as usize].parent = self.free_node;
+        self.free_node = node;
+    }
+
+    /// Whether two nodes certainly touch the same bytes.
+    pub(in crate::engine) fn same(&self, node: u32, other: u32) -> bool {
+        self.nodes[node as usize].window.same(&self.nodes[other as usize].window)
+    }
+
+    /// Whether a node certainly touches the bytes of `view` and no others.
+    pub(in crate::engine) fn is_of(&self, node: u32, view: &View<'_>) -> bool {
+        let own = &self.nodes[node as usize].window;
+        match view {
+            View::Contiguous(range) => own.contiguous && own.range == *range,
+            View::Strided(window, _) => own.same(window),
+        }
+    }
+
+    /// The node at the head of a chain if it is the only one.
+    pub(in crate::engine) fn only(&self, head: u32) -> Option<u32> {
+        let node = self.nodes.get(head as usize)?;
+        (node.chain == NIL).then_some(head)
+    }
+}
