@@ -19,25 +19,17 @@ const FEW: usize = 16;
 /// Most tensors in a list; the builder refuses more.
 const MAX_TENSORS: usize = crate::wire::args::MAX_TENSORS;
 
-/// Where a submission goes, looked up.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Destination {
-    /// A task that is no group.
-    One(Kind),
-    /// A group; its members' workers are looked up when its table is filled.
-    Group,
-}
-
 impl Engine {
-    /// The target exists, is alive, and there is one argument list for each of its workers.
-    pub(super) fn check_target(&self, submission: &Submission<'_>) -> Result<Destination, EngineError> {
+    /// The target exists, is alive, and there is one argument list for each of its workers. Returns what the record
+    /// starts as; that of a group is nothing in particular until it has its member table.
+    pub(super) fn check_target(&self, submission: &Submission<'_>) -> Result<Kind, EngineError> {
         let members = submission.members.len();
         if members == 0 {
             return Err(EngineError::NoMembers);
         }
         match submission.target {
             Target::NextLevel(_) | Target::Sub if members != 1 => Err(EngineError::MemberCount { targets: 1, members }),
-            Target::NextLevel(worker) => Ok(Destination::One(Kind::NextLevel(self.live_worker(worker)?))),
+            Target::NextLevel(worker) => Ok(Kind::NextLevel(self.live_worker(worker)?)),
             Target::NextLevelGroup(targets) => {
                 if targets.len() != members {
                     return Err(EngineError::MemberCount { targets: targets.len(), members });
@@ -48,7 +40,7 @@ impl Engine {
                         return Err(EngineError::DuplicateTarget { worker: *worker, first, second });
                     }
                 }
-                Ok(Destination::Group)
+                Ok(Kind::Slab)
             }
             Target::Sub | Target::SubGroup => {
                 if members > self.workers.sub_pool {
@@ -57,7 +49,7 @@ impl Engine {
                 if members > self.workers.live_subs {
                     return Err(self.sub_dead(members));
                 }
-                Ok(if submission.target == Target::Sub { Destination::One(Kind::Sub) } else { Destination::Group })
+                Ok(if submission.target == Target::Sub { Kind::Sub } else { Kind::Slab })
             }
         }
     }

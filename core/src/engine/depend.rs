@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Connects the task to those that write what it reads or updates, and makes the entry of what it writes.
-    #[inline]
+    #[inline(always)]
     fn wire_view(
         &mut self,
         slot: TaskSlot,
@@ -263,8 +263,7 @@ impl Engine {
                         let access = Access::Write;
                         let plan = Plan::Search { update: false };
                         let first = self.slots[slot].entries;
-                        self.slots[slot].entries =
-                            self.map.create(&NewEntry { slot, access, tree, view, plan }, first);
+                        self.slots[slot].entries = self.map.create(&NewEntry { slot, access, tree, view, plan }, first);
                     }
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);

@@ -184,22 +184,30 @@ impl Map {
     }
 
     /// The nodes of a tree whose bytes may overlap those of a view (E-16), as a chain; [`NIL`] if there is none.
+    #[inline]
     pub(super) fn overlapping(&mut self, root: u32, view: &View<'_>) -> u32 {
         if root == NIL {
             return NIL;
         }
         match *view {
-            View::Contiguous(range) => self.search(root, range, |_| false, |_, _| true),
-            View::Strided(window, shape) => self.search(
-                root,
-                window.range,
-                |node| node.misses_rows(window),
-                |map, at| {
-                    let own = &map.nodes[at as usize].window;
-                    own.rows_meet(window) && (own.decides(window) || map.shape_meets(at, shape))
-                },
-            ),
+            View::Contiguous(range) => self.overlapping_range(root, range),
+            View::Strided(window, shape) => self.overlapping_rows(root, window, shape),
         }
+    }
+
+    #[inline(never)]
+    fn overlapping_range(&mut self, root: u32, range: ByteRange) -> u32 {
+        self.search(root, range, |_| false, |_, _| true)
+    }
+
+    #[inline(never)]
+    fn overlapping_rows(&mut self, root: u32, window: &Window, shape: &Footprint) -> u32 {
+        let misses = |node: &Node| node.misses_rows(window);
+        let meets = |map: &Self, at: u32| {
+            let own = &map.nodes[at as usize].window;
+            own.rows_meet(window) && (own.decides(window) || map.shape_meets(at, shape))
+        };
+        self.search(root, window.range, misses, meets)
     }
 
     /// The nodes whose range overlaps `range` and for which `meets` holds, without the subtrees that `misses` leaves out.

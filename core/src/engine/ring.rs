@@ -43,8 +43,7 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(spec: RingSpec, slabs: u32) -> Self {
-        let none =
-            Slab { start: 0, end: 0, owner: TaskSlot(0), run: PipelineSlot::Zero, freed: true };
+        let none = Slab { start: 0, end: 0, owner: TaskSlot(0), run: PipelineSlot::Zero, freed: true };
         let records = alloc::vec![none; slabs.next_power_of_two() as usize];
         Self { spec, slabs: records, limit: slabs, oldest: 0, next: 0, cursor: 0 }
     }

@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Puts a ready task into its queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, slot: TaskSlot) {
         let run = self.slots[slot].run;
         let Some(live) = self.live[run.index()].as_mut() else { return };
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// An idle worker looks for something to do.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&mut self, worker: WorkerIndex) {
         let entry = &mut self.workers[worker];
         if !entry.is_idle() {
@@ -183,7 +183,7 @@ impl Engine {
     }
 
     /// The first ready single whose worker is idle and not reserved (E-30).
-    #[inline]
+    #[inline(always)]
     fn place_single(&mut self, run: PipelineSlot) -> Option<Action> {
         let live = self.live[run.index()].as_mut()?;
         loop {
@@ -206,12 +206,13 @@ impl Engine {
     }
 
     /// READY → RUNNING, claimed once (E-20).
-    #[inline]
+    #[inline(always)]
     fn start_single(&mut self, slot: TaskSlot, worker: WorkerIndex) -> Action {
         self.move_task(slot, TaskEvent::Claim);
+        let ticket = self.ticket(slot, 0);
         let entry = &mut self.workers[worker];
         entry.active = Some(Occupant { slot, member: GroupIndex(0) });
-        Action::Dispatch { ticket: self.ticket(slot, 0), endpoint: self.workers[worker].endpoint, prepare_only: false }
+        Action::Dispatch { ticket, endpoint: entry.endpoint, prepare_only: false }
     }
 
     /// The head of the SUB queue, if enough SUB workers are idle for it; nothing overtakes it (E-32).

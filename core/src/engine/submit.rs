@@ -7,7 +7,6 @@ use crate::ids::{GroupIndex, PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::TaskArgs;
 use crate::wire::{ByteRange, CallConfig, ChipTensor, Digest, TensorTag};
 
-use super::check::Destination;
 use super::group::GroupState;
 use super::ring::{Ring, RingFull};
 use super::slot::{ArgsRef, BlockRef, Kind, NIL, TaskEvent};
@@ -86,14 +85,14 @@ impl Engine {
         allocated: &mut dyn FnMut(Allocated),
     ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
-        let destination = self.check_target(submission)?;
+        let kind = self.check_target(submission)?;
         let Some(slot) = self.slots.reserve() else {
             let full = self.window_full();
             return self.submit_again(full, run, submission, allocated);
         };
-        self.prepare(slot, lease, submission);
+        self.prepare(slot, lease, kind, submission);
         let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL };
-        if let Err(error) = self.take_in(slot, submission, destination, &mut wiring) {
+        if let Err(error) = self.take_in(slot, submission, &mut wiring) {
             self.abandon(slot);
             return self.submit_again(error, run, submission, allocated);
         }
@@ -189,10 +188,10 @@ impl Engine {
 
     /// Fills a new record with what is known before the arguments are looked at.
     #[inline]
-    fn prepare(&mut self, slot: TaskSlot, lease: PipelineSlot, submission: &Submission<'_>) {
+    fn prepare(&mut self, slot: TaskSlot, lease: PipelineSlot, kind: Kind, submission: &Submission<'_>) {
         let record = &mut self.slots[slot];
         record.run = lease;
-        record.kind = Kind::Slab;
+        record.kind = kind;
         record.digest = *submission.digest;
         record.members = submission.members.len() as u16;
         record.ended = 0;
@@ -211,22 +210,15 @@ impl Engine {
 
     /// Checks, connects and stores the arguments, and takes the config. The block comes last, so that a submit that
     /// is blocked on anything else leaves the ring alone.
-    fn take_in(
-        &mut self,
-        slot: TaskSlot,
-        submission: &Submission<'_>,
-        destination: Destination,
-        wiring: &mut Wiring,
-    ) -> Result<(), EngineError> {
-        match destination {
-            Destination::One(kind) => {
-                self.slots[slot].kind = kind;
+    fn take_in(&mut self, slot: TaskSlot, submission: &Submission<'_>, wiring: &mut Wiring) -> Result<(), EngineError> {
+        match submission.target {
+            Target::NextLevel(_) | Target::Sub => {
                 let list = submission.members[0];
                 if !list.is_empty() {
                     self.slots[slot].args = self.take_list(slot, 0, list, wiring)?;
                 }
             }
-            Destination::Group => self.fill_group(slot, submission, wiring)?,
+            Target::NextLevelGroup(_) | Target::SubGroup => self.fill_group(slot, submission, wiring)?,
         }
         if let Some(config) = submission.config
             && matches!(submission.target, Target::NextLevel(_) | Target::NextLevelGroup(_))
