@@ -699,6 +699,7 @@ impl Sim {
                 self.model.tasks[*task].run == self.runs[head].id
                     && self.model.tasks[*task].state == State::Unstarted
                     && self.model.is_ready(*task)
+                    && (self.tidy || !self.model.is_behind_poisoned(*task))
             })
             .collect();
         let idle_subs = (NEXT..NEXT + SUBS).filter(|endpoint| idle(*endpoint)).count();

@@ -30,12 +30,13 @@ impl BusySet {
 
     /// The first member at or after `from`.
     pub(super) fn next_from(&self, from: usize) -> Option<EndpointIndex> {
-        let first = self.words.get(from / 64)? & (u64::MAX << (from % 64));
-        let rest = self.words.iter().copied().enumerate().skip(from / 64 + 1);
-        core::iter::once((from / 64, first))
-            .chain(rest)
-            .find(|(_, word)| *word != 0)
-            .map(|(at, word)| EndpointIndex((at * 64) as u16 + word.trailing_zeros() as u16))
+        let mut at = from / 64;
+        let mut word = self.words.get(at)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.words.get(at)?;
+        }
+        Some(EndpointIndex((at * 64) as u16 + word.trailing_zeros() as u16))
     }
 }
 

@@ -93,13 +93,16 @@ impl<W: Words> Driver<W> {
             progressed = true;
         }
         let port = &mut self.ports[endpoint.index()];
+        let held = port.held_active.is_some() || port.held_staged.is_some();
         if port.lane.wants_shutdown() {
             port.lane.request_stop(&port.words);
             if port.lane.take_kill(now) {
                 self.kills.push(endpoint);
             }
         }
-        progressed |= self.send_held(endpoint, now);
+        if held {
+            progressed |= self.send_held(endpoint, now);
+        }
         self.settle(endpoint, bells);
         progressed
     }

@@ -271,11 +271,12 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         expected: &Stamp,
         hand_over: super::HandOver,
     ) -> Result<(), Poison> {
-        let found = Frame::task(slot).stamp(words);
-        if found == *expected {
+        let frame = Frame::task(slot);
+        if frame.carries(words, expected) {
             return Ok(());
         }
-        Err(Poison::Identity { hand_over, place: Place::Task(slot), expected: *expected, found })
+        let (place, expected, found) = (Place::Task(slot), *expected, frame.stamp(words));
+        Err(Poison::Identity { hand_over, place, expected, found })
     }
 
     fn check_open(&self) -> Result<(), LaneError> {

@@ -32,20 +32,20 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         None
     }
 
+    #[inline]
     fn poll_open<W: Words, const N: usize>(
         &mut self,
         words: &W,
         now: Instant,
         text: &mut Text<N>,
     ) -> Option<Event<K, C>> {
-        let result = match self.life {
-            Life::Stopping => self.fail_control(),
-            _ => None,
-        };
-        if result.is_some() {
-            return result;
+        if self.life == Life::Stopping
+            && let Some(event) = self.fail_control()
+        {
+            return Some(event);
         }
-        for slot in [self.active, self.staged].into_iter().flatten() {
+        for lane in [self.active, self.staged] {
+            let Some(slot) = lane else { continue };
             match self.poll_frame(words, slot, now, text) {
                 Ok(None) => {}
                 Ok(event) => return event,
@@ -55,10 +55,14 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                 }
             }
         }
+        if !self.has_control() {
+            return None;
+        }
         self.publish_control(words, now);
         self.poll_control(words, now, text)
     }
 
+    #[inline]
     fn poll_frame<W: Words, const N: usize>(
         &mut self,
         words: &W,
@@ -67,29 +71,32 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         text: &mut Text<N>,
     ) -> Result<Option<Event<K, C>>, Poison> {
         let frame = Frame::task(slot);
-        let Some(flight) = self.flight(slot).copied() else { return Ok(None) };
+        // The record is borrowed, not copied: it is large, and most looks find nothing new.
+        let Some(flight) = self.flight(slot) else { return Ok(None) };
         let place = Place::Task(slot);
+        let (key, phase) = (flight.key, flight.phase);
         let found = frame.state(words);
-        let sight = FrameState::from_raw(found).and_then(|state| flight.phase.sees(self.spec.frames, state));
+        let sight = FrameState::from_raw(found).and_then(|state| phase.sees(self.spec.frames, state));
         let Some(sight) = sight else {
-            let during = During::Dispatch(flight.phase);
+            let during = During::Dispatch(phase);
             return Err(Poison::State { place, during, found: RawState(found) });
         };
         // A withdrawn dispatch has no identity any more; its answer is taken as it comes (L-38).
-        if flight.phase == Phase::Withdrawn {
-            return Ok(
-                (sight == Sight::Failed).then(|| self.end(slot, flight.key, FrameState::TaskFailed, Outcome::Skipped))
-            );
+        if phase == Phase::Withdrawn {
+            return Ok((sight == Sight::Failed).then(|| self.end(slot, key, FrameState::TaskFailed, Outcome::Skipped)));
         }
         if !flight.accepted
             && (sight != Sight::Same || self.spec.marks_acceptance)
-            && self.look_for_acceptance(words, slot, &flight.stamp)?
+            && self.is_accepted(words, slot, &flight.stamp)?
         {
-            return Ok(Some(Event::Accepted { key: flight.key }));
+            if let Some(flight) = self.flight_mut(slot) {
+                flight.accepted = true;
+            }
+            return Ok(Some(Event::Accepted { key }));
         }
         match sight {
             Sight::Same if flight.due.is_some_and(|due| due <= now) => {
-                let (identity, phase, age) = (flight.identity, flight.phase, now.since(flight.since));
+                let (identity, age) = (flight.identity, now.since(flight.since));
                 Err(Poison::Overdue { identity, phase, age })
             }
             Sight::Same => Ok(None),
@@ -99,7 +106,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                 self.set_phase(slot, phase);
                 // A failure to publish has poisoned, which the next poll reports.
                 let _ = self.do_wanted(words, slot, now);
-                Ok(Some(Event::Staged { key: flight.key, preparation }))
+                Ok(Some(Event::Staged { key, preparation }))
             }
             Sight::Moved(phase) => {
                 self.set_phase(slot, phase);
@@ -116,22 +123,16 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                         Outcome::TaskFailure { code }
                     }
                 };
-                Ok(Some(self.end(slot, flight.key, terminal, outcome)))
+                Ok(Some(self.end(slot, key, terminal, outcome)))
             }
         }
     }
 
     /// Whether the acceptance word is set, and of this dispatch (L-18).
-    fn look_for_acceptance<W: Words>(&mut self, words: &W, slot: PipelineSlot, stamp: &Stamp) -> Result<bool, Poison> {
+    fn is_accepted<W: Words>(&self, words: &W, slot: PipelineSlot, stamp: &Stamp) -> Result<bool, Poison> {
         match Frame::task(slot).accepted(words) {
             0 => Ok(false),
-            1 => {
-                self.compare(words, slot, stamp, HandOver::Acceptance)?;
-                if let Some(flight) = self.flight_mut(slot) {
-                    flight.accepted = true;
-                }
-                Ok(true)
-            }
+            1 => self.compare(words, slot, stamp, HandOver::Acceptance).map(|()| true),
             found => Err(Poison::Acceptance { place: Place::Task(slot), found }),
         }
     }

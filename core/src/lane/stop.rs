@@ -96,15 +96,19 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// When this lane must be polled again although no word changed: the end of a control's time, of a task's, of a grace.
+    #[inline]
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        if self.poison().is_some() {
+        if let Life::Poisoned { .. } = self.life {
             // What was due is over with it.
             return self.kill_due();
         }
         let control = self.control.pending().and_then(|pending| pending.deadline);
         let task = self.active().and_then(|flight| flight.due);
-        [control, task].into_iter().flatten().min()
+        match (control, task) {
+            (Some(control), Some(task)) => Some(control.min(task)),
+            (control, task) => control.or(task),
+        }
     }
 
     /// Reports the words that the next events will change, by region offset, and what they held at the last look.

@@ -75,6 +75,13 @@ impl Frame {
         stamp
     }
 
+    /// Whether the frame carries this dispatch: the words of [`stamp`](Self::stamp), compared in place.
+    #[inline]
+    pub fn carries<W: Words>(self, words: &W, stamp: &Stamp) -> bool {
+        words.holds(self.at(at::TRAILER), stamp.trailer.as_bytes())
+            && words.holds(self.at(at::LEASE), stamp.lease.as_bytes())
+    }
+
     /// The callable digest of a task frame.
     pub fn digest<W: Words>(self, words: &W) -> Digest {
         let mut digest = Digest::ZERO;

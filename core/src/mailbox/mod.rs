@@ -6,6 +6,7 @@
 
 #[cfg(feature = "engine")]
 mod array_words;
+pub mod atomics;
 pub mod control;
 pub mod extension;
 mod failure;

@@ -28,38 +28,47 @@ const CONFIG_HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
 /// and left alone: a steady dispatch without arguments moves the line of the state and the line of the trailer, nothing
 /// else. A frame that was scribbled over is repaired by the same comparison. For a stranger everything is written.
 pub fn publish<W: Words>(words: &W, frame: Frame, task: &Publication<'_>, peer: Peer, state: FrameState) {
-    let put32 = |field: usize, value: i32| {
-        if peer == Peer::Stranger || words.load_relaxed(frame.at(field)) != value {
-            words.store_relaxed(frame.at(field), value);
+    match peer {
+        Peer::Known => {
+            // The reader of an empty prefix looks at its first byte and no further, so nor do we.
+            let prefix_is_empty = task.config.output_prefix[0] == 0;
+            let config = if prefix_is_empty { CONFIG_HEAD + 8 } else { size_of::<CallConfig>() };
+            let put32 = |at: usize, value: i32| {
+                if words.load_relaxed(at) != value {
+                    words.store_relaxed(at, value);
+                }
+            };
+            fill(frame, task, config, put32, |at, bytes| words.copy_in_changed(at, bytes));
         }
-    };
-    put32(at::ERROR, 0);
-    put(words, frame.at(at::MESSAGE), &[0; 8], peer);
-    put32(at::ACCEPTED, 0);
-    put32(at::PREPARATION, 0);
-
-    let config = task.config.as_bytes();
-    // The reader of an empty prefix looks at its first byte and no further, so nor do we.
-    let prefix_is_empty = config[CONFIG_HEAD] == 0;
-    let written = if prefix_is_empty && peer == Peer::Known { CONFIG_HEAD + 8 } else { config.len() };
-    put(words, frame.at(at::CONFIG), &config[..written], peer);
-    put(words, frame.at(at::LEASE), task.stamp.lease.as_bytes(), peer);
-    put(words, frame.at(at::DIGEST), task.digest.as_bytes(), peer);
-    put(words, frame.at(at::ARGS), task.blob, peer);
-    put(words, frame.at(at::TRAILER), task.stamp.trailer.as_bytes(), peer);
+        Peer::Stranger => {
+            let put32 = |at: usize, value: i32| words.store_relaxed(at, value);
+            fill(frame, task, size_of::<CallConfig>(), put32, |at, bytes| words.copy_in(at, bytes));
+        }
+    }
     words.store(frame.at(at::STATE), state.raw());
 }
 
-/// Writes whole words where they differ, or everywhere for a stranger.
-fn put<W: Words>(words: &W, start: usize, bytes: &[u8], peer: Peer) {
-    if peer == Peer::Stranger {
-        return words.copy_in(start, bytes);
+/// Puts every field but the state in its place, and `config` bytes of the config.
+#[inline(always)]
+fn fill(
+    frame: Frame,
+    task: &Publication<'_>,
+    config: usize,
+    put32: impl Fn(usize, i32),
+    put: impl Fn(usize, &[u8]),
+) {
+    put32(frame.at(at::ERROR), 0);
+    put(frame.at(at::MESSAGE), &[0; 8]);
+    put32(frame.at(at::ACCEPTED), 0);
+    put32(frame.at(at::PREPARATION), 0);
+    // A length that is known saves the loop, and the prefix is nearly always empty.
+    let (head, prefix) = task.config.as_bytes().split_at(CONFIG_HEAD + 8);
+    put(frame.at(at::CONFIG), head);
+    if config > head.len() {
+        put(frame.at(at::CONFIG) + head.len(), prefix);
     }
-    let (chunks, _) = bytes.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let (here, value) = (start + 8 * index, u64::from_le_bytes(*chunk));
-        if words.read(here) != value {
-            words.write(here, value);
-        }
-    }
+    put(frame.at(at::LEASE), task.stamp.lease.as_bytes());
+    put(frame.at(at::DIGEST), task.digest.as_bytes());
+    put(frame.at(at::ARGS), task.blob);
+    put(frame.at(at::TRAILER), task.stamp.trailer.as_bytes());
 }

@@ -50,6 +50,25 @@ pub trait Words {
         }
     }
 
+    /// Copies private bytes into the region as [`copy_in`](Self::copy_in) does, but writes only the words that differ.
+    fn copy_in_changed(&self, at: usize, from: &[u8]) {
+        let (words, rest) = from.as_chunks::<8>();
+        assert!(rest.is_empty(), "payload is copied in whole words of 8 bytes, not {} bytes", from.len());
+        for (index, word) in words.iter().enumerate() {
+            let (here, value) = (at + 8 * index, u64::from_le_bytes(*word));
+            if self.read(here) != value {
+                self.write(here, value);
+            }
+        }
+    }
+
+    /// Whether the region holds these bytes, read by relaxed `u64` reads; the length is a multiple of 8.
+    fn holds(&self, at: usize, bytes: &[u8]) -> bool {
+        let (words, rest) = bytes.as_chunks::<8>();
+        assert!(rest.is_empty(), "payload is compared in whole words of 8 bytes, not {} bytes", bytes.len());
+        words.iter().enumerate().all(|(index, word)| self.read(at + 8 * index) == u64::from_le_bytes(*word))
+    }
+
     /// Copies bytes of the region into private memory by relaxed `u64` reads; the length is a multiple of 8.
     fn copy_out(&self, at: usize, into: &mut [u8]) {
         let len = into.len();
@@ -62,33 +81,51 @@ pub trait Words {
 }
 
 impl<W: Words + ?Sized> Words for &W {
+    #[inline]
     fn load(&self, at: usize) -> i32 {
         (**self).load(at)
     }
+    #[inline]
     fn load_relaxed(&self, at: usize) -> i32 {
         (**self).load_relaxed(at)
     }
+    #[inline]
     fn store(&self, at: usize, value: i32) {
         (**self).store(at, value);
     }
+    #[inline]
     fn store_relaxed(&self, at: usize, value: i32) {
         (**self).store_relaxed(at, value);
     }
+    #[inline]
     fn compare_exchange(&self, at: usize, expected: i32, new: i32) -> Result<(), i32> {
         (**self).compare_exchange(at, expected, new)
     }
+    #[inline]
     fn fence(&self) {
         (**self).fence();
     }
+    #[inline]
     fn read(&self, at: usize) -> u64 {
         (**self).read(at)
     }
+    #[inline]
     fn write(&self, at: usize, value: u64) {
         (**self).write(at, value);
     }
+    #[inline]
     fn copy_in(&self, at: usize, from: &[u8]) {
         (**self).copy_in(at, from);
     }
+    #[inline]
+    fn copy_in_changed(&self, at: usize, from: &[u8]) {
+        (**self).copy_in_changed(at, from);
+    }
+    #[inline]
+    fn holds(&self, at: usize, bytes: &[u8]) -> bool {
+        (**self).holds(at, bytes)
+    }
+    #[inline]
     fn copy_out(&self, at: usize, into: &mut [u8]) {
         (**self).copy_out(at, into);
     }

@@ -9,6 +9,7 @@ pub struct Footprint {
     base: u64,
     dtype: Dtype,
     space: AddressSpace,
+    /// Its elements lie back to back; dimensions of 1 have no say, so that a tile of one row counts.
     dense: bool,
     rank: u8,
     shape: [u32; MAX_RANK],
@@ -31,7 +32,7 @@ impl Footprint {
             base: tensor.addr(),
             dtype: tensor.dtype(),
             space: tensor.address_space(),
-            dense: tensor.is_contiguous(),
+            dense: is_dense(tensor),
             rank: rank as u8,
             shape,
             strides,
@@ -109,6 +110,16 @@ impl Footprint {
         }
         Some(tile)
     }
+}
+
+fn is_dense(tensor: &ChipTensor) -> bool {
+    let mut row = 1;
+    tensor.is_contiguous()
+        || tensor.shape().iter().zip(tensor.strides()).rev().filter(|(len, _)| **len != 1).all(|(len, stride)| {
+            let on_row = u64::from(*stride) == row;
+            row = row.saturating_mul(u64::from(*len));
+            on_row
+        })
 }
 
 /// Whether two tensors may touch one byte; see [`Footprint::overlaps`].

@@ -54,6 +54,8 @@ pub struct Task {
     references: Vec<Reference>,
     /// Its scope has not ended.
     in_scope: bool,
+    /// Failed because it reads what a failed task was to write.
+    poisoned: bool,
     /// Failed with its whole run: waits for nothing any more.
     cut_off: bool,
     /// Addresses of its slab.
@@ -183,6 +185,7 @@ impl Model {
             place,
             arguments: arguments.clone(),
             state,
+            poisoned: failed.is_some(),
             error: failed,
             references,
             in_scope: true,
@@ -222,6 +225,14 @@ impl Model {
     /// Whether nothing that a task waits for is still on its way.
     pub fn is_ready(&self, task: usize) -> bool {
         self.tasks[task].references.iter().all(|reference| !reference.waits || self.is_settled(reference.to))
+    }
+
+    /// Whether a task comes behind one that was poisoned. Where an overlap cannot be decided exactly that one may still run
+    /// ([`revive`](Self::revive)), and the task then waits for it.
+    pub fn is_behind_poisoned(&self, task: usize) -> bool {
+        let behind =
+            |reference: &Reference| (reference.reads || !reference.lifetime) && self.tasks[reference.to].poisoned;
+        self.tasks[task].references.iter().any(behind)
     }
 
     /// Earlier tasks that share, to the byte, what `task` reads with what they write, and have not ended. With
@@ -277,15 +288,23 @@ impl Model {
             if let Some(reference) = failed {
                 self.tasks[index].error = self.tasks[reference.to].error.clone();
                 self.tasks[index].state = State::Failed;
+                self.tasks[index].poisoned = true;
             }
         }
     }
 
-    /// A task that this reference poisoned because it may overlap with a failed one runs after all.
+    /// A task that this reference poisoned because it may overlap with a failed one runs after all. What came behind it in
+    /// the belief that it had ended may wait for it.
     pub fn revive(&mut self, task: usize) {
         let record = &mut self.tasks[task];
-        if record.state == State::Failed && !record.cut_off {
-            record.state = State::Unstarted;
+        if record.state != State::Failed || record.cut_off {
+            return;
+        }
+        record.state = State::Unstarted;
+        record.poisoned = false;
+        let later = self.tasks.iter_mut().skip(task + 1).flat_map(|later| &mut later.references);
+        for reference in later.filter(|reference| reference.to == task) {
+            reference.waits |= reference.reads || !reference.lifetime;
         }
     }
 

@@ -4,7 +4,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering, fence};
 
-use laneway_core::mailbox::Words;
+use laneway_core::mailbox::{Words, atomics};
 
 use super::region::Region;
 
@@ -135,22 +135,34 @@ impl Words for MappedWords {
         self.whole(at).store(value, Ordering::Relaxed);
     }
 
+    #[inline]
     fn copy_in(&self, at: usize, from: &[u8]) {
-        let (words, rest) = from.as_chunks::<8>();
-        assert!(rest.is_empty(), "payload is copied in whole words of 8 bytes, not {} bytes", from.len());
-        for (word, bytes) in self.run(at, from.len()).iter().zip(words) {
-            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-        }
+        assert_whole(from.len());
+        atomics::copy_in(self.run(at, from.len()), from);
     }
 
-    fn copy_out(&self, at: usize, into: &mut [u8]) {
-        let len = into.len();
-        let (words, rest) = into.as_chunks_mut::<8>();
-        assert!(rest.is_empty(), "payload is copied in whole words of 8 bytes, not {len} bytes");
-        for (word, bytes) in self.run(at, len).iter().zip(words) {
-            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
-        }
+    #[inline]
+    fn copy_in_changed(&self, at: usize, from: &[u8]) {
+        assert_whole(from.len());
+        atomics::copy_in_changed(self.run(at, from.len()), from);
     }
+
+    #[inline]
+    fn holds(&self, at: usize, bytes: &[u8]) -> bool {
+        assert_whole(bytes.len());
+        atomics::holds(self.run(at, bytes.len()), bytes)
+    }
+
+    #[inline]
+    fn copy_out(&self, at: usize, into: &mut [u8]) {
+        assert_whole(into.len());
+        atomics::copy_out(self.run(at, into.len()), into);
+    }
+}
+
+#[inline]
+fn assert_whole(bytes: usize) {
+    assert!(bytes.is_multiple_of(8), "payload is copied in whole words of 8 bytes, not {bytes} bytes");
 }
 
 #[cfg(test)]
