@@ -12,6 +12,9 @@ use laneway_sim::{HostMemory, Simulator};
 use options::{Backend, Options, USAGE};
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|first| first == "bench") {
+        return laneway_conformance::bench::main(std::env::args_os().skip(2));
+    }
     let options = match Options::parse(std::env::args_os().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
