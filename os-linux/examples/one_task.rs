@@ -1,5 +1,6 @@
 //! One task: a host function that a SUB child runs over shared memory.
 
+// ANCHOR: all
 use laneway_linux::{Error, TaskArgs, Worker};
 
 fn main() -> Result<(), Error> {
@@ -35,3 +36,4 @@ fn main() -> Result<(), Error> {
     worker.close()
     // ANCHOR_END: run
 }
+// ANCHOR_END: all
