@@ -118,6 +118,19 @@ impl fmt::Display for Health {
 impl Worker {
     /// What the worker and its children are doing. Callable at any time and from any thread: it waits for nothing but a step of
     /// whoever drives.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn example(worker: &laneway_linux::Worker) {
+    /// let health = worker.health();
+    /// if !health.ready {
+    ///     eprintln!("{health}"); // one line per child
+    /// }
+    /// for child in health.stalled(Duration::from_secs(5)) {
+    ///     eprintln!("{child}");
+    /// }
+    /// # }
+    /// ```
     #[must_use]
     pub fn health(&self) -> Health {
         let (level, state, live) = self.snapshot();

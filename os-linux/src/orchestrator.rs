@@ -89,6 +89,19 @@ impl<'a> Orchestrator<'a> {
 
     /// Submits one member to each of `workers`, which start together; `args` has one list for each (E-24, E-31).
     ///
+    /// ```no_run
+    /// # use laneway_linux::{BoxError, CallableHandle, Orchestrator, TaskArgs, Tensor, WorkerId};
+    /// # fn example(
+    /// #     orch: &mut Orchestrator<'_>, add: &CallableHandle, chips: [WorkerId; 2], x: &Tensor<f32>, y: &Tensor<f32>,
+    /// # ) -> Result<(), BoxError> {
+    /// let (mut first, mut second) = (TaskArgs::new(), TaskArgs::new());
+    /// first.inout(x);
+    /// second.inout(y);
+    /// orch.submit_next_level_group(add, &chips, &[&first, &second], None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Orchestrator::submit_next_level`]; also for a worker named twice.
     pub fn submit_next_level_group(
@@ -133,6 +146,19 @@ impl<'a> Orchestrator<'a> {
     /// Runs `body` in a scope of its own: what it allocates and what its tasks allocate is released when it returns, as
     /// soon as no task needs it any more. Ending a scope never waits (E-28).
     ///
+    /// ```no_run
+    /// # use laneway_linux::{BoxError, CallableHandle, Orchestrator, TaskArgs, Tensor};
+    /// # fn example(orch: &mut Orchestrator<'_>, copy: &CallableHandle, x: &Tensor<f32>) -> Result<(), BoxError> {
+    /// orch.scope(|orch| {
+    ///     let scratch = orch.alloc::<f32>(&[1024])?;
+    ///     orch.submit_sub(copy, TaskArgs::new().input(x).output(scratch))?;
+    ///     orch.submit_sub(copy, TaskArgs::new().input(scratch).output(x))?;
+    ///     Ok::<_, BoxError>(())
+    /// })?; // `scratch` goes when both tasks have ended
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Nesting deeper than 64; what `body` returns.
     pub fn scope<R, E: From<Error>>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, E>) -> Result<R, E> {
@@ -146,6 +172,18 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Blocks until no unfinished task of this run names bytes of `tensors`, driving progress meanwhile (E-2).
+    ///
+    /// ```no_run
+    /// # use laneway_linux::{BoxError, CallableHandle, Orchestrator, TaskArgs, Tensor};
+    /// # fn example(orch: &mut Orchestrator<'_>, step: &CallableHandle, loss: &Tensor<f32>) -> Result<(), BoxError> {
+    /// // A graph that depends on what its own first part found.
+    /// while loss.to_vec()?[0] > 0.01 {
+    ///     orch.submit_sub(step, TaskArgs::new().inout(loss))?;
+    ///     orch.wait(&[loss.as_arg()])?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The error of a task that failed, or of the run if it was cancelled.

@@ -25,6 +25,22 @@ impl Allocation {
 /// own.
 ///
 /// Whoever drives a device from afar judges every pointer here before anything is sent (C-16).
+///
+/// ```
+/// use laneway_core::chip::{Call, ChipError, DeviceAddress, DeviceLedger};
+///
+/// # fn main() -> Result<(), ChipError> {
+/// let mut ledger = DeviceLedger::new();
+/// let base = DeviceAddress(0x1000);
+/// ledger.enter(base, 64)?;
+/// ledger.check(Call::CopyTo, DeviceAddress(0x1010), 48)?;
+/// assert!(ledger.check(Call::CopyTo, DeviceAddress(0x1010), 49).is_err(), "past the end");
+/// assert!(ledger.begin_free(DeviceAddress(0x1010)).is_err(), "no base");
+/// ledger.begin_free(base)?;
+/// ledger.freed(base);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DeviceLedger {
     allocations: BTreeMap<DeviceAddress, Allocation>,

@@ -85,6 +85,24 @@ impl<P> Slot<P> {
 ///
 /// A backend asks before it acts and tells what happened: `begin_prepare` … `prepared`, `check_launch` … `launched`,
 /// `get_mut(Poll)` … `reaped`, `begin_finalize` … `finalized`. A call in the wrong phase changes nothing.
+///
+/// ```
+/// use laneway_core::chip::{Call, ChipError, Completion, Finalizing, RunTable};
+/// use laneway_core::ids::PipelineSlot;
+///
+/// # fn main() -> Result<(), ChipError> {
+/// let mut runs = RunTable::new();
+/// let run = runs.begin_prepare(PipelineSlot::Zero)?;
+/// runs.prepared(run, "what the run owns")?;
+/// assert!(runs.reaped(Call::Poll, run, Completion::Proven).is_err(), "it was not launched");
+/// runs.launched(run)?;
+/// runs.reaped(Call::Poll, run, Completion::Proven)?;
+/// assert_eq!(runs.begin_finalize(run)?, Finalizing::Completed("what the run owns"));
+/// runs.finalized(run)?;
+/// assert!(runs.launched(run).is_err(), "the token is dead");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RunTable<P> {
     slots: [Slot<P>; PipelineSlot::ALL.len()],

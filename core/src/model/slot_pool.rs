@@ -32,6 +32,20 @@ impl Slot {
 ///
 /// A lease is a slot plus the generation under which it was handed out. Giving a lease back twice is harmless; giving
 /// back an older one never frees the slot under its successor.
+///
+/// ```
+/// use laneway_core::model::SlotPool;
+///
+/// # fn main() -> Result<(), laneway_core::model::ModelError> {
+/// let mut pool = SlotPool::new(1)?;
+/// let first = pool.try_acquire()?.expect("one slot is free");
+/// assert!(pool.try_acquire()?.is_none());
+/// assert!(pool.release(&first) && pool.release(&first), "twice is harmless");
+/// let second = pool.try_acquire()?.expect("it is free again");
+/// assert!(!pool.owns(&first) && pool.owns(&second));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SlotPool {
     /// Slots at or above `depth` do not exist.

@@ -15,6 +15,22 @@ const WORDS_PER_LINE: usize = 8;
 ///
 /// Nothing here returns an error: the first one sticks and submit reports it, so that a list reads as a list. Cleared
 /// and filled again, a builder allocates nothing.
+///
+/// ```
+/// use laneway_core::model::TaskArgs;
+/// use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let x = ChipTensor::contiguous(0x1000, 64, Dtype::F32, &[16], AddressSpace::Host)?;
+/// let mut args = TaskArgs::new();
+/// args.input(x.slice(0, 0, 8, 1)?).output(x.slice(0, 8, 16, 1)?).scalar(3);
+/// assert_eq!((args.tensors().len(), args.scalars()), (2, &[3][..]));
+///
+/// args.input(x); // a tensor after a scalar: the first fault is kept …
+/// assert!(args.check().is_err()); // … and reported here, or by submit
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskArgs {
     /// The list as it will stand in a frame: a line that ends with the counts, tensors, scalars. No line at all without

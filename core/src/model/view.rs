@@ -8,6 +8,18 @@ use crate::wire::{ChipTensor, MAX_RANK, TensorFault};
 impl ChipTensor {
     /// The box of `shape` elements that starts at `offsets`, one of each per dimension.
     ///
+    /// ```
+    /// use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let matrix = ChipTensor::contiguous(0x1000, 4 * 64, Dtype::F32, &[8, 8], AddressSpace::Host)?;
+    /// let tile = matrix.view(&[2, 4], &[6, 0])?; // rows 6 and 7, columns 0 to 3
+    /// assert_eq!((tile.shape(), tile.strides(), tile.start_offset()), (&[2, 4][..], &[8, 1][..], 48));
+    /// assert!(matrix.view(&[2, 4], &[7, 0]).is_err(), "there is no row 8");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ModelError::OutOfShape`] if it reaches past this tensor in some dimension.
     pub fn view(&self, shape: &[u32], offsets: &[u32]) -> Result<Self, ModelError> {

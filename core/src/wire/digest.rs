@@ -12,6 +12,16 @@ const TEXT_BYTES: usize = 71;
 
 /// SHA-256 of a callable's canonical descriptor. Printed as `sha256:` and 64 lowercase hex digits, and read back from
 /// exactly that.
+///
+/// ```
+/// use laneway_core::wire::Digest;
+///
+/// let digest = Digest([0xab; 32]);
+/// let text = digest.to_string();
+/// assert!(text.starts_with("sha256:abab"));
+/// assert_eq!(text.parse(), Ok(digest));
+/// assert!(text.to_uppercase().parse::<Digest>().is_err());
+/// ```
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]

@@ -20,6 +20,18 @@ pub(crate) use books::DeviceBooks;
 impl Worker {
     /// Allocates memory on the chip of `worker`.
     ///
+    /// ```no_run
+    /// # use laneway_linux::{AddressSpace, ChipTensor, Dtype, Error, Tensor, Worker, WorkerId};
+    /// # fn example(worker: &Worker, chip: WorkerId, x: &Tensor<f32>) -> Result<(), Error> {
+    /// let there = worker.malloc(chip, 4096)?;
+    /// worker.copy_to(chip, there, x)?;
+    /// // An argument for tasks of this chip, and of no other.
+    /// let on_device = ChipTensor::contiguous(there.0, 4096, Dtype::F32, &[1024], AddressSpace::Device)?;
+    /// worker.free(chip, there)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// No such worker; [`Error::Control`] with what the chip says, out of memory for one.
     pub fn malloc(&self, worker: WorkerId, bytes: u64) -> Result<DeviceAddress, Error> {

@@ -10,6 +10,18 @@ use crate::view::View;
 
 /// What a host function is called with: every tensor mapped in this process, the scalars beside them. Tags are gone: what
 /// a function may read and write is what its submitter declared.
+///
+/// ```no_run
+/// # use laneway_linux::{BoxError, SubArgs};
+/// fn add(args: &SubArgs<'_>) -> Result<(), BoxError> {
+///     let (a, b) = (args.tensor::<f32>(0)?, args.tensor::<f32>(1)?);
+///     let (sum, factor) = (args.tensor::<f32>(2)?, args.scalar(0)? as f32);
+///     for (i, (a, b)) in a.iter().zip(b.iter()).enumerate() {
+///         sum.set(i, (a + b) * factor)?;
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct SubArgs<'a> {
     args: TaskArgsView<'a>,

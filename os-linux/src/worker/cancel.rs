@@ -55,6 +55,26 @@ impl std::fmt::Debug for InitCanceller {
 impl Worker {
     /// What cancels [`Worker::init`]; made before it, and kept where a handler finds it. This library handles no signal itself.
     ///
+    /// ```no_run
+    /// use std::sync::OnceLock;
+    ///
+    /// use laneway_linux::{InitCanceller, Worker};
+    ///
+    /// static CANCELLER: OnceLock<InitCanceller> = OnceLock::new();
+    ///
+    /// extern "C" fn on_interrupt(_signal: i32) {
+    ///     if let Some(canceller) = CANCELLER.get() {
+    ///         canceller.cancel();
+    ///     }
+    /// }
+    /// # fn example(worker: &Worker) -> Result<(), laneway_linux::Error> {
+    /// let canceller = worker.init_canceller()?;
+    /// CANCELLER.get_or_init(|| canceller);
+    /// worker.init()?; // the handler, once it is installed, ends this
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::System`] where no descriptor is free.
     pub fn init_canceller(&self) -> Result<InitCanceller, Error> {

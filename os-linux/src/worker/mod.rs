@@ -216,6 +216,16 @@ impl Worker {
     /// A zeroed tensor in the buffer region: valid at one address in every process of the tree, whether it is made before
     /// init or after it.
     ///
+    /// ```no_run
+    /// # use laneway_linux::{Error, Worker};
+    /// # fn example(worker: &Worker) -> Result<(), Error> {
+    /// let x = worker.tensor::<f32>(&[2, 3])?; // two rows of three
+    /// x.copy_from(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let second_row = x.as_arg().slice(0, 1, 2, 1)?; // an argument for a task; nothing is copied
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] while the worker starts, and once it is closed.
     pub fn tensor<T: Element>(&self, shape: &[u32]) -> Result<Tensor<T>, Error> {
@@ -233,6 +243,21 @@ impl Worker {
     }
 
     /// Builds a run with `callback` and waits for its end.
+    ///
+    /// ```no_run
+    /// # use laneway_linux::{Error, TaskArgs, Worker};
+    /// # fn example(worker: &Worker, add: &laneway_linux::CallableHandle) -> Result<(), Error> {
+    /// let x = worker.tensor::<i64>(&[8])?;
+    /// let tasks = worker.run(|orch| {
+    ///     for _ in 0..3 {
+    ///         orch.submit_sub(add, TaskArgs::new().inout(&x))?; // each waits for the one before
+    ///     }
+    ///     Ok(3)
+    /// })?;
+    /// assert_eq!(tasks, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// What the callback returned, after the tasks that it had started have ended; else [`Error::RunFailed`] with the first
@@ -260,6 +285,20 @@ impl Worker {
     }
 
     /// Builds a run with `callback` and returns while it executes. The background thread drives it when nobody waits.
+    ///
+    /// ```no_run
+    /// # use laneway_linux::{Error, TaskArgs, Worker};
+    /// # fn example(worker: &Worker, add: &laneway_linux::CallableHandle) -> Result<(), Error> {
+    /// # let x = worker.tensor::<i64>(&[8])?;
+    /// let run = worker.submit(|orch| {
+    ///     orch.submit_sub(add, TaskArgs::new().inout(&x))?;
+    ///     Ok(())
+    /// })?;
+    /// // … the next graph can be built meanwhile …
+    /// run.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// What the callback returned; [`Error::InsideCallback`] from inside a callback of this worker.

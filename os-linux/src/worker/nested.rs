@@ -30,6 +30,25 @@ impl Worker {
     /// Attaches a worker as a child: [`Worker::init`] of this one forks a process that initialises `inner` there, with
     /// everything below it. From now on `inner` can be given callables, nothing else (P-9).
     ///
+    /// ```no_run
+    /// # use laneway_linux::{Error, TaskArgs, Worker};
+    /// # fn example() -> Result<(), Error> {
+    /// let l3 = Worker::builder().level(3).subs(1).build()?;
+    /// let count = l3.register("count", |args| Ok(args.tensor::<i64>(0)?.set(0, 1)?))?;
+    ///
+    /// let l4 = Worker::builder().level(4).build()?;
+    /// let below = l4.add_worker(&l3)?;
+    /// let graph = l4.register_orchestration("graph", move |orch, args, _config| {
+    ///     orch.submit_sub(&count, TaskArgs::new().output(args.tensors()[0]))?; // on l3
+    ///     Ok(())
+    /// })?;
+    /// l4.init()?;
+    /// let x = l4.tensor::<i64>(&[1])?;
+    /// l4.run(|orch| Ok(orch.submit_next_level(&graph, below, TaskArgs::new().output(&x))?))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::WrongState`] if either is not NEW: initialised, closed or attached already; or if `inner` has tensors: make
     /// them with the root, every process below it sees them.

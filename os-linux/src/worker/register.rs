@@ -79,6 +79,21 @@ impl Worker {
     /// Registers a host function with the data that it is to be called with, at any time. Unlike a closure it reaches children
     /// that exist already: they are this very program, so the function is there, and the bytes are sent.
     ///
+    /// ```no_run
+    /// use laneway_linux::{BoxError, SubArgs, Worker};
+    ///
+    /// fn scale(args: &SubArgs<'_>, captured: &[u8]) -> Result<(), BoxError> {
+    ///     let (x, factor) = (args.tensor::<f32>(0)?, f32::from_le_bytes(captured.try_into()?));
+    ///     x.fill_with(|i| x.get(i).unwrap_or(0.0) * factor);
+    ///     Ok(())
+    /// }
+    ///
+    /// # fn example(worker: &Worker) -> Result<(), laneway_linux::Error> {
+    /// let triple = worker.register_fn("scale", 1, scale, &3_f32.to_le_bytes())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`NotInImage`](crate::CallableError::NotInImage) after init for a function of a library that was loaded since;
     /// [`CallableNameTaken`](crate::CallableError::CallableNameTaken);

@@ -8,6 +8,19 @@ use crate::wire::writer::Writer;
 use crate::wire::{ArgDirection, WireError, num};
 
 /// What a blob is made of.
+///
+/// ```
+/// use laneway_core::wire::{ArgDirection, ChipCallable, ChipCallableSource};
+///
+/// # fn main() -> Result<(), laneway_core::wire::WireError> {
+/// let signature = &[ArgDirection::In, ArgDirection::Out];
+/// let source = ChipCallableSource { func_name: "copy", signature, binary: b"code", ..Default::default() };
+/// let mut blob = vec![0; source.encoded_len()?];
+/// source.encode(&mut blob)?;
+/// assert_eq!(ChipCallable::parse(&blob)?.func_name(), "copy");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChipCallableSource<'a> {
     /// Name of the orchestration function, at most 64 bytes.
