@@ -71,12 +71,12 @@ impl Words for AtomicWords {
         atomics::copy_in(self.run(at, from.len()), from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_in_changed(&self, at: usize, from: &[u8]) {
         atomics::copy_in_changed(self.run(at, from.len()), from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn holds(&self, at: usize, bytes: &[u8]) -> bool {
         atomics::holds(self.run(at, bytes.len()), bytes)
     }

@@ -91,6 +91,10 @@ impl<W: Words> Driver<W> {
             let Some(event) = port.lane.poll(&port.words, now, &mut self.text) else { break };
             self.take_in(endpoint, event, now);
             progressed = true;
+            // Most often that was all, and another look would find nothing.
+            if self.ports[endpoint.index()].lane.is_quiet() {
+                break;
+            }
         }
         let port = &mut self.ports[endpoint.index()];
         let held = port.held_active.is_some() || port.held_staged.is_some();

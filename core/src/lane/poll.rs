@@ -39,7 +39,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         now: Instant,
         text: &mut Text<N>,
     ) -> Option<Event<K, C>> {
-        if self.life == Life::Stopping
+        if matches!(self.life, Life::Stopping)
             && let Some(event) = self.fail_control()
         {
             return Some(event);

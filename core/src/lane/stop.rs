@@ -33,9 +33,10 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
 
     /// Whether the endpoint is being stopped or poisoned, so that shutdown must be requested in every round until it is
     /// [`quiet`](Self::is_quiet).
+    #[inline]
     #[must_use]
     pub fn wants_shutdown(&self) -> bool {
-        self.life != Life::Open && self.exit.is_none()
+        !matches!(self.life, Life::Open) && self.exit.is_none()
     }
 
     /// Requests shutdown: the sticky word first, then the state (L-30).
@@ -130,9 +131,13 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
 
     /// Whether nothing is in flight, no control is outstanding, every event was taken and no kill is due: the lane need not
     /// be polled.
+    #[inline]
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let told = !matches!(self.life, Life::Poisoned { reported: false, .. });
-        self.inflight == 0 && !self.has_control() && told && self.kill_due().is_none()
+        let told = match self.life {
+            Life::Open | Life::Stopping => true,
+            Life::Poisoned { reported, .. } => reported && self.kill_due().is_none(),
+        };
+        self.inflight == 0 && !self.has_control() && told
     }
 }

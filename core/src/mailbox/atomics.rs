@@ -1,5 +1,6 @@
 //! Copies between private bytes and a run of atomic words: what an implementation of [`Words`](super::Words) over shared
-//! memory is made of, once it has checked that the run is as long as the bytes.
+//! memory is made of, once it has checked that the run is as long as the bytes. Most are of a few words whose number the
+//! caller knows: inlined they have no loop, hence the attributes.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +16,7 @@ pub fn copy_in(run: &[AtomicU64], from: &[u8]) {
 }
 
 /// Copies bytes into a run where they differ. A line is compared as a whole: it seldom differs.
-#[inline]
+#[inline(always)]
 pub fn copy_in_changed(run: &[AtomicU64], from: &[u8]) {
     let (lines, rest) = run.as_chunks::<LINE>();
     let (from_lines, from_rest) = from.as_chunks::<{ 8 * LINE }>();
@@ -27,7 +28,7 @@ pub fn copy_in_changed(run: &[AtomicU64], from: &[u8]) {
     write_changed(rest, from_rest);
 }
 
-#[inline]
+#[inline(always)]
 fn write_changed(run: &[AtomicU64], from: &[u8]) {
     for (word, bytes) in run.iter().zip(from.as_chunks().0) {
         let value = u64::from_le_bytes(*bytes);
@@ -37,14 +38,14 @@ fn write_changed(run: &[AtomicU64], from: &[u8]) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn differs(run: &[AtomicU64], bytes: &[u8]) -> bool {
     let words = run.iter().zip(bytes.as_chunks().0);
     words.fold(0, |all, (word, bytes)| all | (word.load(Ordering::Relaxed) ^ u64::from_le_bytes(*bytes))) != 0
 }
 
 /// Whether a run holds these bytes.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn holds(run: &[AtomicU64], bytes: &[u8]) -> bool {
     !differs(run, bytes)

@@ -68,6 +68,7 @@ impl Frame {
     }
 
     /// Reads the words that say which dispatch this frame carries.
+    #[inline]
     pub fn stamp<W: Words>(self, words: &W) -> Stamp {
         let mut stamp = Stamp { trailer: Trailer::default(), lease: PipelineSlotLease::default() };
         words.copy_out(self.at(at::TRAILER), stamp.trailer.as_mut_bytes());

@@ -29,46 +29,39 @@ const CONFIG_HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
 /// else. A frame that was scribbled over is repaired by the same comparison. For a stranger everything is written.
 pub fn publish<W: Words>(words: &W, frame: Frame, task: &Publication<'_>, peer: Peer, state: FrameState) {
     match peer {
-        Peer::Known => {
-            // The reader of an empty prefix looks at its first byte and no further, so nor do we.
-            let prefix_is_empty = task.config.output_prefix[0] == 0;
-            let config = if prefix_is_empty { CONFIG_HEAD + 8 } else { size_of::<CallConfig>() };
-            let put32 = |at: usize, value: i32| {
-                if words.load_relaxed(at) != value {
-                    words.store_relaxed(at, value);
-                }
-            };
-            fill(frame, task, config, put32, |at, bytes| words.copy_in_changed(at, bytes));
-        }
-        Peer::Stranger => {
-            let put32 = |at: usize, value: i32| words.store_relaxed(at, value);
-            fill(frame, task, size_of::<CallConfig>(), put32, |at, bytes| words.copy_in(at, bytes));
-        }
+        Peer::Known => fill::<W, true>(words, frame, task),
+        Peer::Stranger => fill::<W, false>(words, frame, task),
     }
     words.store(frame.at(at::STATE), state.raw());
 }
 
-/// Puts every field but the state in its place, and `config` bytes of the config.
-#[inline(always)]
-fn fill(
-    frame: Frame,
-    task: &Publication<'_>,
-    config: usize,
-    put32: impl Fn(usize, i32),
-    put: impl Fn(usize, &[u8]),
-) {
-    put32(frame.at(at::ERROR), 0);
-    put(frame.at(at::MESSAGE), &[0; 8]);
-    put32(frame.at(at::ACCEPTED), 0);
-    put32(frame.at(at::PREPARATION), 0);
-    // A length that is known saves the loop, and the prefix is nearly always empty.
-    let (head, prefix) = task.config.as_bytes().split_at(CONFIG_HEAD + 8);
-    put(frame.at(at::CONFIG), head);
-    if config > head.len() {
-        put(frame.at(at::CONFIG) + head.len(), prefix);
+/// Puts every field but the state in its place.
+fn fill<W: Words, const KNOWN: bool>(words: &W, frame: Frame, task: &Publication<'_>) {
+    put32::<W, KNOWN>(words, frame.at(at::ERROR), 0);
+    put::<W, KNOWN>(words, frame.at(at::MESSAGE), &[0; 8]);
+    put32::<W, KNOWN>(words, frame.at(at::ACCEPTED), 0);
+    put32::<W, KNOWN>(words, frame.at(at::PREPARATION), 0);
+    let (config, prefix) = task.config.as_bytes().split_at(CONFIG_HEAD + 8);
+    put::<W, KNOWN>(words, frame.at(at::CONFIG), config);
+    // The reader of an empty prefix looks at its first byte and no further, so nor do we.
+    if !KNOWN || task.config.output_prefix[0] != 0 {
+        put::<W, KNOWN>(words, frame.at(at::CONFIG) + config.len(), prefix);
     }
-    put(frame.at(at::LEASE), task.stamp.lease.as_bytes());
-    put(frame.at(at::DIGEST), task.digest.as_bytes());
-    put(frame.at(at::ARGS), task.blob);
-    put(frame.at(at::TRAILER), task.stamp.trailer.as_bytes());
+    put::<W, KNOWN>(words, frame.at(at::LEASE), task.stamp.lease.as_bytes());
+    put::<W, KNOWN>(words, frame.at(at::DIGEST), task.digest.as_bytes());
+    put::<W, KNOWN>(words, frame.at(at::ARGS), task.blob);
+    put::<W, KNOWN>(words, frame.at(at::TRAILER), task.stamp.trailer.as_bytes());
+}
+
+/// Writes where bytes differ, or everywhere for a stranger. Inlined, so that fields of known length need no loop.
+#[inline(always)]
+fn put<W: Words, const KNOWN: bool>(words: &W, start: usize, bytes: &[u8]) {
+    if KNOWN { words.copy_in_changed(start, bytes) } else { words.copy_in(start, bytes) }
+}
+
+#[inline(always)]
+fn put32<W: Words, const KNOWN: bool>(words: &W, at: usize, value: i32) {
+    if !KNOWN || words.load_relaxed(at) != value {
+        words.store_relaxed(at, value);
+    }
 }

@@ -43,6 +43,7 @@ impl Snapshot {
     }
 
     /// Copies the callable digest.
+    #[inline]
     pub fn copy_digest<W: Words>(&mut self, words: &W, frame: Frame) {
         words.copy_out(frame.at(at::DIGEST), &mut self.digest.0);
     }
@@ -51,6 +52,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The field that is illegal.
+    #[inline]
     pub fn copy_config<W: Words>(&mut self, words: &W, frame: Frame) -> Result<(), WireError> {
         const HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
         let had_prefix = self.config.output_prefix[0] != 0;
@@ -69,13 +71,19 @@ impl Snapshot {
     ///
     /// # Errors
     /// Counts, size or an element that is illegal.
+    #[inline]
     pub fn copy_args<W: Words>(&mut self, words: &W, frame: Frame, protocol: Protocol) -> Result<(), WireError> {
         self.held = None;
         let word = words.read(frame.at(at::ARGS));
         let counts = Counts::parse(word, at::ARGS_CAPACITY)?;
-        let len = counts.encoded_len(protocol);
         let [head, body @ ..] = self.args.words_mut();
         *head = word;
+        if word == 0 {
+            // Nothing to copy and nothing to judge.
+            self.held = Some((protocol, counts));
+            return Ok(());
+        }
+        let len = counts.encoded_len(protocol);
         words.copy_out(frame.at(at::ARGS) + args::HEADER_BYTES, body[..len / 8 - 1].as_mut_bytes());
         match protocol {
             Protocol::ChipTensors => args::decode(self.args.blob(), len).map(drop)?,
@@ -86,17 +94,20 @@ impl Snapshot {
     }
 
     /// The arguments that were copied last, if they are of protocol 2; else none. They are not judged again.
+    #[inline]
     #[must_use]
     pub fn args(&self) -> TaskArgsView<'_> {
         self.view(Protocol::ChipTensors)
     }
 
     /// The arguments that were copied last, if they are of protocol 3; else none. They are not judged again.
+    #[inline]
     #[must_use]
     pub fn described(&self) -> ArgsView<'_, Tensor> {
         self.view(Protocol::Tensors)
     }
 
+    #[inline]
     fn view<E: Element>(&self, protocol: Protocol) -> ArgsView<'_, E> {
         match self.held {
             Some((held, counts)) if held == protocol => {

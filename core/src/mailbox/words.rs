@@ -117,11 +117,11 @@ impl<W: Words + ?Sized> Words for &W {
     fn copy_in(&self, at: usize, from: &[u8]) {
         (**self).copy_in(at, from);
     }
-    #[inline]
+    #[inline(always)]
     fn copy_in_changed(&self, at: usize, from: &[u8]) {
         (**self).copy_in_changed(at, from);
     }
-    #[inline]
+    #[inline(always)]
     fn holds(&self, at: usize, bytes: &[u8]) -> bool {
         (**self).holds(at, bytes)
     }

@@ -31,15 +31,25 @@ impl Pending {
 
 impl<T: Copy + Eq> Machine<T> {
     /// Serves a pending control, if it may be served now.
+    #[inline]
     pub(super) fn serve_control<W, R, B>(&mut self, pending: Pending, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
         R: Runner<Token = T>,
         B: ParentBell,
     {
-        if pending == Pending::No || !self.may_serve(env.words) {
-            return Ok(false);
+        match pending {
+            Pending::Yes if self.may_serve(env.words) => self.serve_pending(env),
+            Pending::Yes | Pending::No => Ok(false),
         }
+    }
+
+    fn serve_pending<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
         env.report.clear();
         let served = match control::read_request(env.words, self.spec.protocol) {
             Ok(ControlRequest::Unsupported(command)) => {

@@ -321,10 +321,10 @@ impl<T: Copy + Eq> Machine<T> {
         stamp: &Stamp,
         env: &mut Env<'_, W, R, B>,
     ) -> Result<(), Leave> {
-        let found = Frame::task(slot).stamp(env.words);
-        if found == *stamp {
+        if Frame::task(slot).carries(env.words, stamp) {
             return Ok(());
         }
+        let found = Frame::task(slot).stamp(env.words);
         env.report.clear();
         let frame = slot.index();
         let _ = write!(
@@ -336,6 +336,7 @@ impl<T: Copy + Eq> Machine<T> {
 }
 
 /// The task of a snapshot.
+#[inline]
 pub(super) fn task<'a, T>(staged: &Staged<T>, snapshot: &'a Snapshot) -> Task<'a> {
     Task {
         identity: staged.identity,

@@ -61,7 +61,9 @@ impl<T: Copy + Eq> Machine<T> {
             },
         };
         // From here on the token must be finalised, whoever does it.
-        self.holds[slot.index()] = Hold::Staged(Staged { token: Some(token), ..staged });
+        if let Hold::Staged(staged) = &mut self.holds[slot.index()] {
+            staged.token = Some(token);
+        }
         self.recheck(slot, &staged.stamp, env)?;
         env.report.clear();
         match env.runner.launch(token, &task(&staged, &env.snapshots[slot.index()]), env.report) {
@@ -205,7 +207,7 @@ impl<T: Copy + Eq> Machine<T> {
                 Ok(())
             }
             Err(failure) => {
-                if Frame::task(slot).stamp(env.words) != stamp {
+                if !Frame::task(slot).carries(env.words, &stamp) {
                     return self.recheck(slot, &stamp, env);
                 }
                 self.refuse(slot, failure, env)

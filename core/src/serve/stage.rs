@@ -7,7 +7,7 @@ use super::leaf::{Failure, ParentBell, PrepareError, Runner};
 use super::machine::{Env, Leave, Machine, task};
 use crate::ids::PipelineSlot;
 use crate::lane::Frames;
-use crate::mailbox::{Frame, Words};
+use crate::mailbox::{Frame, Stamp, Words};
 use crate::wire::{Preparation, WireError};
 
 /// What is wrong with a published frame, worded for the parent's side.
@@ -37,37 +37,45 @@ impl<T: Copy + Eq> Machine<T> {
     {
         let frame = Frame::task(slot);
         let stamp = frame.stamp(env.words);
-        let judged = stamp
-            .judge(self.spec.protocol, self.rule(slot))
-            .map_err(Refusal::from)
-            .and_then(|identity| copy(slot, self.spec.protocol, env).map(|()| identity));
-        match judged {
-            Ok(identity) => {
-                let diagnostic = env.snapshots[slot.index()].config().is_diagnostic();
-                let staged = Staged { stamp, identity, diagnostic, right, token: None, deferred: false };
+        let identity = match stamp.judge(self.spec.protocol, self.rule(slot)) {
+            Ok(identity) => identity,
+            Err(error) => return self.refuse_frame(slot, &stamp, error.into(), env),
+        };
+        if let Err(refusal) = copy(slot, self.spec.protocol, env) {
+            return self.refuse_frame(slot, &stamp, refusal, env);
+        }
+        let diagnostic = env.snapshots[slot.index()].config().is_diagnostic();
+        let staged = Staged { stamp, identity, diagnostic, right, token: None, deferred: false };
+        match self.spec.frames {
+            Frames::One => {
                 self.holds[slot.index()] = Hold::Staged(staged);
-                match self.spec.frames {
-                    Frames::One => Ok(()),
-                    Frames::Two => self.stage(slot, staged, env),
-                }
-            }
-            Err(refusal) => {
-                env.report.clear();
-                let _ = match refusal {
-                    Refusal::Wire(error) => {
-                        write!(env.report, "the child refused the frame: {error}; it carries {stamp}")
-                    }
-                    Refusal::UnknownCallable => write!(
-                        env.report,
-                        "callable {} is not registered in this child; register it before init, or before the task is \
-                         submitted where the child takes new callables",
-                        env.snapshots[slot.index()].digest()
-                    ),
-                };
-                self.publish_failed(slot, Failure::MESSAGE.code, env);
                 Ok(())
             }
+            Frames::Two => self.stage(slot, staged, env),
         }
+    }
+
+    /// Fails a frame that was not taken in.
+    #[cold]
+    fn refuse_frame<W: Words, R, B: ParentBell>(
+        &mut self,
+        slot: PipelineSlot,
+        stamp: &Stamp,
+        refusal: Refusal,
+        env: &mut Env<'_, W, R, B>,
+    ) -> Result<(), Leave> {
+        env.report.clear();
+        let _ = match refusal {
+            Refusal::Wire(error) => write!(env.report, "the child refused the frame: {error}; it carries {stamp}"),
+            Refusal::UnknownCallable => write!(
+                env.report,
+                "callable {} is not registered in this child; register it before init, or before the task is submitted \
+                 where the child takes new callables",
+                env.snapshots[slot.index()].digest()
+            ),
+        };
+        self.publish_failed(slot, Failure::MESSAGE.code, env);
+        Ok(())
     }
 
     /// Publishes FRAME_STAGED. Behind a predecessor that owns the execution claim the run is natively prepared first, if

@@ -199,6 +199,7 @@ impl Trailer {
     ///
     /// # Errors
     /// The first of them that fails.
+    #[inline]
     pub fn judge(
         &self,
         lease: &PipelineSlotLease,

@@ -141,13 +141,13 @@ impl Words for MappedWords {
         atomics::copy_in(self.run(at, from.len()), from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_in_changed(&self, at: usize, from: &[u8]) {
         assert_whole(from.len());
         atomics::copy_in_changed(self.run(at, from.len()), from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn holds(&self, at: usize, bytes: &[u8]) -> bool {
         assert_whole(bytes.len());
         atomics::holds(self.run(at, bytes.len()), bytes)
