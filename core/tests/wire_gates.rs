@@ -342,6 +342,27 @@ fn a_frame_carries_the_slots_of_its_endpoint() {
     assert_eq!(frame::task(PipelineSlot::One), 131_072);
 }
 
+/// W-5: the words by which a dispatch is named and accepted share one line of 64 bytes in every frame, and fill it to its end,
+/// so that the other side gets all of them with one miss.
+#[test]
+fn identity_and_acceptance_lie_in_one_cache_line() {
+    let starts = [frame::BASE, frame::task(PipelineSlot::Zero), frame::task(PipelineSlot::One)];
+    let words = [
+        (frame::SHUTDOWN, size_of::<i32>()),
+        (frame::TRAILER, size_of::<Trailer>()),
+        (frame::ACCEPTED, size_of::<i32>()),
+        (frame::PREPARATION, size_of::<i32>()),
+    ];
+    for start in starts {
+        let line = (start + frame::SHUTDOWN) / 64;
+        for (at, bytes) in words {
+            assert_eq!([(start + at) / 64, (start + at + bytes - 1) / 64], [line; 2], "offset {at}");
+        }
+        assert_eq!(start + frame::PREPARATION + size_of::<i32>(), (line + 1) * 64);
+    }
+    assert_eq!((frame::SHUTDOWN, frame::PREPARATION + 3), (65_224, 65_279));
+}
+
 /// T-21: the numbers are declared once; anything else stands for nothing.
 #[test]
 fn states_preparations_and_codes_round_trip_and_nothing_else_does() {

@@ -1,4 +1,6 @@
 //! The engine alone: submit, dispatch, acceptance, completion and release of a task, a 64th of its run included.
+//!
+//! A text that is formatted for nobody (T-50) costs more than the tolerance of these figures.
 
 use std::hint::black_box;
 

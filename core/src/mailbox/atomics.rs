@@ -73,7 +73,8 @@ mod tests {
         for words in 0..20 {
             let bytes: Vec<u8> = (0..words * 8).map(|index| index as u8 + 1).collect();
             for other in 0..=words {
-                let run: Vec<_> = bytes.as_chunks().0.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();
+                let run: Vec<_> =
+                    bytes.as_chunks().0.iter().map(|word| AtomicU64::new(u64::from_le_bytes(*word))).collect();
                 assert!(holds(&run, &bytes));
                 if let Some(word) = run.get(other) {
                     word.store(7, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! One task frame: publish, validate, run, complete.
 
 use laneway_core::lane::{Event, Frames, LaneError, Outcome, Poison};
-use laneway_core::mailbox::Frame;
+use laneway_core::mailbox::{Frame, Words as _};
 use laneway_core::serve::{Failure, Served};
 use laneway_core::wire::{CallConfig, FrameState, frame};
 
@@ -39,6 +39,32 @@ fn a_task_of_either_pipeline_slot_uses_the_first_frame() {
     assert_eq!((bench.state(ZERO), bench.state(ONE)), (FrameState::TaskReady.raw(), FrameState::Idle.raw()));
     bench.settle();
     assert_eq!(bench.poll(), [success(1)]);
+}
+
+/// W-1: how many task frames there are was said at registration. Neither side looks at the size of the region, nor at a frame
+/// that it was not given, whatever stands there.
+#[test]
+fn the_number_of_frames_is_a_contract_and_is_not_read_off_the_region() {
+    for bytes in [frame::REGION_BYTES, frame::REGION_BYTES + 4 * frame::FRAME_BYTES] {
+        for frames in [Frames::One, Frames::Two] {
+            let mut bench = Bench::with_region(bytes, spec(frames), blocking());
+            let others = 1 + frames.count()..bytes / frame::FRAME_BYTES;
+            let state_of = |index: usize| index * frame::FRAME_BYTES + frame::STATE;
+            for index in others.clone() {
+                bench.words.store(state_of(index), FrameState::TaskReady.raw());
+            }
+            for key in 1..=3 {
+                bench.submit(key, 1, ZERO, false).unwrap();
+                bench.settle();
+                assert!(bench.poll().contains(&success(key)));
+            }
+            let launches = bench.device.take_log().iter().filter(|line| line.starts_with("launch")).count();
+            assert_eq!(launches, 3, "{frames:?} in {bytes} bytes: a frame that nobody has was served");
+            for index in others {
+                assert_eq!(bench.words.load(state_of(index)), FrameState::TaskReady.raw(), "frame {index} was touched");
+            }
+        }
+    }
 }
 
 /// L-3

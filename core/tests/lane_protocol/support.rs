@@ -206,7 +206,12 @@ impl Bench {
     }
 
     pub(crate) fn with_spec(spec: EndpointSpec, script: Script) -> Self {
-        let words: &'static ArrayWords = Box::leak(Box::new(ArrayWords::new(REGION_BYTES)));
+        Self::with_region(REGION_BYTES, spec, script)
+    }
+
+    /// On a region of `bytes` bytes, which says nothing to anyone.
+    pub(crate) fn with_region(bytes: usize, spec: EndpointSpec, script: Script) -> Self {
+        let words: &'static ArrayWords = Box::leak(Box::new(ArrayWords::new(bytes)));
         prepare_region(&words);
         let device = Device(Rc::new(RefCell::new(script)));
         let depth = if spec.frames == Frames::Two { 2 } else { 0 };
