@@ -151,6 +151,18 @@ fn no_link_and_no_included_file_is_dead() {
     report(&faults);
 }
 
+#[test]
+fn every_program_is_included_from_one_that_is_built() {
+    let mut faults = Vec::new();
+    for page in pages() {
+        let text = read(&page);
+        let blocks = text.split("\n```rust").skip(1).filter_map(|rest| rest.split_once('\n'));
+        let typed = blocks.filter(|(_, code)| !code.starts_with("{{#include "));
+        faults.extend(typed.map(|(_, code)| format!("{}: {}", page.display(), code.lines().next().unwrap_or(""))));
+    }
+    report(&faults);
+}
+
 /// Rule ids stand in the tests; a reader finds what they mean in the reference of the protocol.
 #[test]
 fn every_rule_is_explained() {
@@ -161,4 +173,13 @@ fn every_rule_is_explained() {
     report(
         &ids.filter(|id| !words.contains(id.as_str())).map(|id| format!("{id} is not explained")).collect::<Vec<_>>(),
     );
+}
+
+#[test]
+fn every_setting_of_a_worker_is_explained() {
+    let builder = read(&root().join("os-linux/src/worker/builder.rs"));
+    let settings = builder.lines().filter_map(|line| line.trim().strip_prefix("pub fn ")?.split_once("(mut self"));
+    let page = read(&root().join("docs/src/settings.md"));
+    let missing = settings.map(|(name, _)| format!("`{name}`")).filter(|name| !page.contains(name));
+    report(&missing.map(|name| format!("docs/src/settings.md does not name {name}")).collect::<Vec<_>>());
 }
