@@ -163,6 +163,21 @@ fn every_program_is_included_from_one_that_is_built() {
     report(&faults);
 }
 
+/// A line of the README that links to a measurement says nothing else than that page does.
+#[test]
+fn numbers_of_the_readme_are_those_of_the_measurements() {
+    let mut faults = Vec::new();
+    for line in read(&root().join("README.md")).lines() {
+        for page in links(line).iter().filter(|link| link.starts_with("docs/src/performance/")) {
+            let measured = read(&root().join(page));
+            let numbers = line.split(|c: char| !c.is_ascii_digit() && c != ',').filter(|word| word.len() >= 3);
+            let wrong = numbers.map(|word| word.trim_matches(',')).filter(|number| !measured.contains(number));
+            faults.extend(wrong.map(|number| format!("{number} is not in {page}")));
+        }
+    }
+    report(&faults);
+}
+
 /// Rule ids stand in the tests; a reader finds what they mean in the reference of the protocol.
 #[test]
 fn every_rule_is_explained() {

@@ -1,8 +1,9 @@
 //! Runs the examples of a package and compares what they print with the files that the book includes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// Whether the files are to be written anew.
 const BLESS: &str = "LANEWAY_BLESS";
@@ -18,7 +19,7 @@ pub(crate) fn examples(folder: &str, others: &[&str]) {
         .filter(|name| !others.contains(&name.as_str()))
         .collect();
     names.sort();
-    let built = build(&folder);
+    let built = build(&folder, &names);
     for name in names {
         // The limit is for one that hangs.
         let out = Command::new("timeout").arg("60").arg(built.join(&name)).output().expect("it was built");
@@ -34,18 +35,40 @@ pub(crate) fn examples(folder: &str, others: &[&str]) {
     }
 }
 
-/// Where the examples are. They are built already unless this test was built alone.
-fn build(folder: &Path) -> std::path::PathBuf {
+/// Where the examples are: built by `cargo test` together with this test, or now, if this test was built alone since.
+fn build(folder: &Path, names: &[String]) -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let profile = test.parent().and_then(Path::parent).expect("target/<profile>/deps").to_owned();
-    let built = Command::new(env!("CARGO"))
+    let built = profile.join("examples");
+    let package = folder.parent().expect("the folder of the package");
+    let near = ["core", "os-linux"].map(|name| package.with_file_name(name).join("src"));
+    let sources = [package.join("src"), folder.to_owned()].into_iter().chain(near);
+    let newest = sources.map(|folder| newest(&folder)).max();
+    if names.iter().all(|name| modified(&built.join(name)) > newest) {
+        return built;
+    }
+    let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--examples", "--manifest-path"])
-        .arg(folder.with_file_name("Cargo.toml"))
+        .arg(package.join("Cargo.toml"))
         .env("CARGO_TARGET_DIR", profile.parent().expect("target"))
         .args(if profile.ends_with("release") { &["--release"][..] } else { &[] })
         .status();
-    assert!(built.expect("cargo runs").success());
-    profile.join("examples")
+    assert!(status.expect("cargo runs").success());
+    built
+}
+
+fn modified(file: &Path) -> Option<SystemTime> {
+    file.metadata().and_then(|data| data.modified()).ok()
+}
+
+/// When the newest source in a folder and below it was changed.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = fs::read_dir(folder).expect("a folder of sources").map(|entry| entry.expect("an entry").path());
+    let times = entries.filter_map(|path| match path.is_dir() {
+        true => Some(newest(&path)),
+        false => modified(&path).filter(|_| path.extension().is_some_and(|extension| extension == "rs")),
+    });
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// A text without what differs from run to run: process ids become P, times T, addresses A.
