@@ -18,6 +18,20 @@ use crate::sys::{clock, panics};
 /// Dropping the handle does not end the run. A finished run's record is kept for its handle, and there is a bounded number
 /// of records: drop handles that are no longer needed. Of a worker that is closed a handle keeps the outcome and nothing else:
 /// no descriptor, no mapping.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use laneway_linux::{Error, RunHandle};
+/// # fn example(run: &RunHandle) -> Result<(), Error> {
+/// match run.wait_timeout(Duration::from_secs(1)) {
+///     Err(Error::WaitTimedOut { .. }) => {
+///         run.cancel()?; // what has not started fails; what runs finishes
+///         run.wait()
+///     }
+///     ended => ended,
+/// }
+/// # }
+/// ```
 pub struct RunHandle {
     live: Weak<Live>,
     outcomes: Arc<Outcomes>,

@@ -12,6 +12,18 @@ use crate::error::Error;
 ///
 /// Indices count elements in row-major order of the view's shape, whatever its strides are. Reads and writes are relaxed
 /// atomics: what the tags of the tasks ordered is exact, what they did not order may be stale.
+///
+/// ```no_run
+/// # use laneway_linux::{Error, Tensor};
+/// # fn example(x: &Tensor<f32>) -> Result<(), Error> {
+/// let view = x.view()?; // refused while a task has the tensor
+/// view.set(0, 1.0)?;
+/// assert_eq!(view.get(view.len()), None, "past the end");
+/// let mut copy = vec![0.0; view.len()];
+/// view.copy_to(&mut copy)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct View<'a, T> {
     first: *mut T,

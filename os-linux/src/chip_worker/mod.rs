@@ -34,6 +34,23 @@ pub use run::ChipRun;
 ///
 /// Tensors are memory of this process, or device memory from [`malloc`](Self::malloc). Whoever built the device has said
 /// which host memory it may touch.
+///
+/// ```no_run
+/// # use laneway_linux::{AddressSpace, ChipTensor, ChipWorker, DeviceRuntime, Dtype, Error, TaskArgs};
+/// # fn example(device: impl DeviceRuntime + 'static, add: &[u8]) -> Result<(), Error> {
+/// let chip = ChipWorker::new(device);
+/// let add = chip.register(add)?;
+/// let (x, y) = (chip.malloc(16)?, chip.malloc(16)?);
+/// chip.copy_to(x, &[1.0_f32, 2.0, 3.0, 4.0])?;
+/// let [x, y] = [x, y].map(|at| ChipTensor::contiguous(at.0, 16, Dtype::F32, &[4], AddressSpace::Device));
+/// let run = chip.submit(&add, TaskArgs::new().input(x?).output(y?))?;
+/// run.wait()?;
+/// for (base, bytes) in chip.close()? {
+///     eprintln!("{bytes} bytes at {base} were not freed");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ChipWorker {
     shared: Arc<Shared>,

@@ -26,6 +26,16 @@ pub struct Chip {
 impl Chip {
     /// A chip of `platform` with `runtime`. `open` is called once, in the child, with the address ranges that hold the
     /// tensors of the tree; they stay mapped for the child's life.
+    ///
+    /// ```no_run
+    /// # use laneway_linux::{Chip, DeviceRuntime, Error, Platform, RuntimeKind, Worker};
+    /// # fn example<D: DeviceRuntime + 'static>(worker: &Worker, open: fn(&[std::ops::Range<u64>]) -> Result<D, Error>)
+    /// # -> Result<(), Error> {
+    /// let chip = Chip::new(Platform::A2A3, RuntimeKind::HostBuildGraph, move |shared| open(shared));
+    /// let id = worker.add_chip(chip)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new<D, E>(
         platform: Platform,
         runtime: RuntimeKind,
