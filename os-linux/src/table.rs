@@ -1,12 +1,30 @@
 //! What a child knows: callables by digest, with how often each was registered.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use laneway_core::wire::Digest;
 
 /// Callables of one kind.
 pub(crate) struct Table<F> {
-    entries: HashMap<Digest, (F, u32)>,
+    entries: HashMap<Digest, (F, u32), BuildHasherDefault<Prefix>>,
+}
+
+/// The first bytes of a digest, which is a hash already: every task is looked up.
+#[derive(Default)]
+struct Prefix(u64);
+
+impl Hasher for Prefix {
+    /// The digest comes last; its length, which may come before it, is the same for all.
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl<F> Table<F> {
@@ -42,6 +60,18 @@ impl<F> Table<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_that_begin_alike_are_told_apart() {
+        let digests = [0, 1].map(|last| {
+            let mut bytes = [7; 32];
+            bytes[31] = last;
+            Digest(bytes)
+        });
+        let table = Table::new(digests.into_iter().zip(['a', 'b']).collect());
+        assert_eq!(digests.map(|digest| table.get(&digest).copied()), [Some('a'), Some('b')]);
+        assert_eq!(table.get(&Digest([7; 32])), None);
+    }
 
     ///
     #[test]

@@ -81,10 +81,12 @@ fn run(options: &Options) -> Result<Report, Failure> {
         trees: Trees::start(cpus.other)?,
     };
     let clock_cost = slice::clock_cost();
-    let wanted =
-        |id: &str| options.filter.as_deref().is_none_or(|filter| id.starts_with("floor") || id.contains(filter));
     let mut cases = cases::all(&stage);
-    cases.retain(|case| wanted(&case.id));
+    if let Some(filter) = &options.filter {
+        let exact = cases.iter().any(|case| case.id == *filter);
+        let wanted = |id: &str| if exact { id == filter } else { id.contains(filter) };
+        cases.retain(|case| case.id.starts_with("floor") || wanted(&case.id));
+    }
     let measured = schedule::interleave(&mut cases, &stage.floors, &cpus, options.pace, clock_cost)?;
     let loads =
         if options.filter.is_none() { cpu::measure(&stage.trees, &cpus, options.load_time)? } else { Vec::new() };

@@ -18,7 +18,7 @@ request. Prints medians by cache mode, and which targets are met.
   --seconds <n>     all slices together take about so long (60)
   --slice-ms <n>    one slice; at most 100 (20)
   --quick           a look of a few seconds, too short to judge anything
-  --filter <text>   only cases whose name contains it, and the floors
+  --filter <text>   only the case of that name, or cases whose names contain it, and the floors
   --json            everything that was found, for machines
   --help            this text";
 
