@@ -16,6 +16,7 @@ mod options;
 mod partner;
 #[cfg(feature = "peers")]
 mod peers;
+mod picture;
 mod report;
 mod schedule;
 mod slice;
@@ -56,9 +57,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let shown = run(&options).and_then(|report| match options.json {
-        true => Ok(serde_json::to_string_pretty(&report)?),
-        false => Ok(report.to_string()),
+    let shown = run(&options).and_then(|report| {
+        if let Some(file) = &options.svg {
+            fs::write(file, picture::svg(&report)?)?;
+        }
+        if options.json { Ok(serde_json::to_string_pretty(&report)?) } else { Ok(report.to_string()) }
     });
     match shown {
         Ok(text) => {

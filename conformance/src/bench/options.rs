@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::prelude::*;
@@ -19,6 +20,7 @@ request. Prints medians by cache mode, and which targets are met.
   --slice-ms <n>    one slice; at most 100 (20)
   --quick           a look of a few seconds, too short to judge anything
   --filter <text>   only the case of that name, or cases whose names contain it, and the floors
+  --svg <file>      also a picture of the mode that was seen most
   --json            everything that was found, for machines
   --help            this text";
 
@@ -29,6 +31,8 @@ pub(super) struct Options {
     pub(super) load_time: Duration,
     pub(super) filter: Option<String>,
     pub(super) json: bool,
+    /// Where the picture goes.
+    pub(super) svg: Option<PathBuf>,
 }
 
 impl Options {
@@ -40,6 +44,7 @@ impl Options {
             load_time: Duration::from_secs(5),
             filter: None,
             json: false,
+            svg: None,
         };
         while let Some(argument) = parser.next()? {
             match argument {
@@ -57,6 +62,7 @@ impl Options {
                 }
                 Long("filter") => options.filter = Some(parser.value()?.string()?),
                 Long("json") => options.json = true,
+                Long("svg") => options.svg = Some(parser.value()?.into()),
                 Long("help") | Short('h') => return Ok(None),
                 other => return Err(other.unexpected()),
             }

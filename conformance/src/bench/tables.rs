@@ -18,7 +18,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// Nanoseconds with a unit that suits them.
-fn time(nanos: f64) -> String {
+pub(super) fn time(nanos: f64) -> String {
     match nanos {
         _ if nanos < 1_000.0 => format!("{nanos:.0} ns"),
         _ if nanos < 100_000.0 => format!("{:.2} µs", nanos / 1e3),
