@@ -3,12 +3,15 @@
 #[path = "nested/ending.rs"]
 mod ending;
 mod harness;
+#[path = "nested/passing.rs"]
+mod passing;
 #[path = "nested/running.rs"]
 mod running;
 #[path = "nested/support.rs"]
 mod support;
 
 use ending::*;
+use passing::*;
 use running::*;
 
 fn main() -> std::process::ExitCode {
@@ -27,6 +30,8 @@ fn main() -> std::process::ExitCode {
             one_name_is_given_to_one_function,
             closures_of_a_loop_differ_and_one_function_registered_twice_does_not,
             a_stop_reaches_a_running_orchestration,
+            a_stop_is_passed_on_within_ten_milliseconds_a_level,
+            a_stop_is_passed_on_past_callbacks_that_call_nothing,
         ],
         harness::cases![
             children_of_two_processes_have_different_identities,
@@ -34,6 +39,7 @@ fn main() -> std::process::ExitCode {
             a_nested_worker_killed_in_a_task_takes_what_is_below_it,
             a_child_that_dies_below_fails_the_task_with_the_whole_path,
             a_killed_root_takes_three_levels_with_it,
+            a_death_is_passed_on_within_ten_milliseconds_a_level,
             a_stopped_grandchild_does_not_hold_up_close_for_ever,
         ],
     )
