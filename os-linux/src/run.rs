@@ -210,6 +210,7 @@ impl Live {
             Ok(run) => {
                 inner.builder = Some(caller);
                 inner.handles.push(run);
+                self.mind_the_worker_above();
                 Ok(run)
             }
             Err(error) => {

@@ -403,8 +403,14 @@ impl<W: Words> Driver<W> {
     pub fn stop(&mut self) {
         self.engine.stop();
         for index in 0..self.ports.len() {
-            let endpoint = EndpointIndex(index as u16);
-            self.ports[index].lane.stop();
+            self.stop_endpoint(EndpointIndex(index as u16));
+        }
+    }
+
+    /// Stops one endpoint: its lane asks its child to leave, what it runs ends. The engine must place nothing there any more.
+    pub fn stop_endpoint(&mut self, endpoint: EndpointIndex) {
+        if let Some(port) = self.ports.get_mut(endpoint.index()) {
+            port.lane.stop();
             self.drop_held(endpoint);
             self.busy.insert(endpoint);
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use laneway_core::time::Instant;
 
+use super::drive::PASS_ON;
 use super::{Right, Ring};
 use crate::Error;
 use crate::live::Live;
@@ -62,6 +63,10 @@ impl Background {
                     supervisor.look_again(|news| live.inbox.put(news))
                 };
                 wake_at = live.background_round(silence, &mut rounds_seen);
+                if live.is_under_a_callback() {
+                    let look = clock::now().saturating_add(PASS_ON);
+                    wake_at = Some(wake_at.map_or(look, |at| at.min(look)));
+                }
                 for address in std::mem::take(&mut live.lock().freed) {
                     live.space.give_back(address);
                 }
@@ -84,10 +89,26 @@ impl Background {
 }
 
 impl Live {
+    /// Looks for a stop from above soon, and again and again while a callback builds: it may call nothing for long, and the worker
+    /// above rings only those who sleep (P-29).
+    pub(crate) fn mind_the_worker_above(&self) {
+        if self.outer.is_some() {
+            self.takeover.arm(PASS_ON);
+        }
+    }
+
+    /// Whether a callback of a nested worker builds a run.
+    fn is_under_a_callback(&self) -> bool {
+        self.outer.is_some() && self.lock().builder.is_some()
+    }
+
     /// Does what falls to the background thread now; when it wants to be woken at the latest.
     fn background_round(&self, silence: bool, rounds_seen: &mut Option<u32>) -> Option<Instant> {
         let mut inner = self.lock();
         self.recover(&mut inner);
+        if !inner.closing && self.is_asked_to_stop() {
+            self.round(&mut inner, clock::now());
+        }
         if let (true, Right::Builder { rounds }) = (silence, inner.right) {
             if *rounds_seen == Some(rounds) {
                 *rounds_seen = None;

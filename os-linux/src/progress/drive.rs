@@ -14,11 +14,12 @@ use laneway_core::time::Instant;
 
 use super::background::SILENCE;
 use super::{News, Right, Ring};
+use crate::callable::Role;
 use crate::live::{Guard, Inner, Live};
 use crate::sys::clock;
 
-/// How long a stop from above may wait behind another driver (P-29).
-const PASS_ON: Duration = Duration::from_millis(5);
+/// How long a stop from above may wait behind another driver, or a callback (P-29).
+pub(super) const PASS_ON: Duration = Duration::from_millis(5);
 
 /// How long what is left of a dead or killed child may take to go (L-35).
 const GRACE: Duration = Duration::from_secs(2);
@@ -161,9 +162,14 @@ impl Live {
             }
         }
         if !inner.closing && self.is_asked_to_stop() {
-            // What runs ends, nothing new starts; the lanes stay open for what runs (P-29).
+            // What runs ends, nothing new starts; the lanes stay open for what runs. Nested workers hear of it (P-29).
             inner.closing = true;
             inner.driver.engine_mut().stop();
+            for (endpoint, scope) in (0..).map(EndpointIndex).zip(&self.scopes) {
+                if scope.role == Role::Orchestration {
+                    inner.driver.stop_endpoint(endpoint);
+                }
+            }
             news = true;
         }
         let mut step = inner.driver.step(now, &mut &self.wakes);
