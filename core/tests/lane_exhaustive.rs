@@ -569,7 +569,7 @@ fn perform(
             // What the child published before it ended is taken in first, as the driver does.
             take_events(words, lane, history, child);
             let cause = match life {
-                Life::Killed => ExitCause::Signalled { pid: 1, signal: 9, unexpected: true },
+                Life::Killed => ExitCause::Signalled { pid: 1, signal: 9, unexpected: true, memory_limit: None },
                 _ => ExitCause::Exited { pid: 1, status: 0 },
             };
             lane.child_exited(cause, NOW);

@@ -3,6 +3,8 @@
 #[path = "nested/ending.rs"]
 mod ending;
 mod harness;
+#[path = "nested/namespace.rs"]
+mod namespace;
 #[path = "nested/passing.rs"]
 mod passing;
 #[path = "nested/running.rs"]
@@ -11,6 +13,7 @@ mod running;
 mod support;
 
 use ending::*;
+use namespace::*;
 use passing::*;
 use running::*;
 
@@ -41,6 +44,10 @@ fn main() -> std::process::ExitCode {
             a_killed_root_takes_three_levels_with_it,
             a_death_is_passed_on_within_ten_milliseconds_a_level,
             a_stopped_grandchild_does_not_hold_up_close_for_ever,
+            a_killed_parent_that_is_pid_1_takes_three_levels_with_it,
+            a_killed_parent_below_a_pid_1_takes_three_levels_with_it,
+            a_parent_that_is_pid_1_reaps_the_orphans_of_its_children,
+            a_tree_below_pid_1_works_and_closes,
         ],
     )
 }

@@ -7,10 +7,14 @@ mod dying;
 #[path = "worker/graphs.rs"]
 mod graphs;
 mod harness;
+#[path = "worker/keeping.rs"]
+mod keeping;
 #[path = "worker/looking.rs"]
 mod looking;
 #[path = "worker/odd.rs"]
 mod odd;
+#[path = "worker/placing.rs"]
+mod placing;
 #[path = "worker/refused.rs"]
 mod refused;
 #[path = "worker/runs.rs"]
@@ -25,8 +29,10 @@ mod threads;
 use closing::*;
 use dying::*;
 use graphs::*;
+use keeping::*;
 use looking::*;
 use odd::*;
+use placing::*;
 use refused::*;
 use runs::*;
 use starting::*;
@@ -86,6 +92,14 @@ fn main() -> std::process::ExitCode {
             memory_dropped_in_use_goes_back_when_its_task_has_ended,
             a_closed_worker_makes_no_tensors,
             a_buffer_dropped_while_a_task_names_it_is_freed_later,
+            a_kept_handle_answers_after_close_and_holds_nothing,
+            a_kept_handle_of_a_run_that_was_cut_short_says_so_after_close,
+            a_kept_tensor_keeps_its_region_alone,
+            a_child_runs_on_the_cpus_that_it_was_given,
+            cpus_that_cannot_be_used_fail_init_with_both_sets,
+            an_overlap_is_reported_and_an_error_where_cpus_are_exclusive,
+            populated_regions_are_committed_before_init_returns,
+            nothing_is_dispatched_before_every_child_is_ready,
         ],
         harness::cases![
             init_in_a_process_with_threads_is_refused,
@@ -105,6 +119,9 @@ fn main() -> std::process::ExitCode {
             a_panic_outside_user_code_poisons_the_endpoint_of_a_thread,
             a_thread_that_is_late_fails_init_and_leaves_when_it_can,
             a_thread_child_is_kept_on_its_cpus_and_its_host_is_not,
+            a_sigkill_from_elsewhere_reads_as_out_of_memory_with_the_limit,
+            regions_come_before_forks_and_forks_before_threads,
+            close_reports_a_child_that_cannot_be_reaped_within_its_budget,
         ],
     )
 }

@@ -22,6 +22,8 @@ pub enum ExitCause {
         /// Whether nobody in this tree sent that signal: an unexpected SIGKILL is most likely the kernel's out-of-memory
         /// killer (P-33).
         unexpected: bool,
+        /// Bytes of memory that the child could use at most, where that is known and explains such a SIGKILL.
+        memory_limit: Option<u64>,
     },
     /// The process is gone but somebody else reaped it: status and signal are lost.
     Vanished {
@@ -60,13 +62,17 @@ impl fmt::Display for ExitCause {
             Self::Exited { pid, status } => {
                 write!(f, "process {pid} exited with status {status}{}", remark(status))
             }
-            Self::Signalled { pid, signal, unexpected } => {
+            Self::Signalled { pid, signal, unexpected, memory_limit } => {
                 write!(f, "process {pid} was killed by signal {signal}")?;
                 if let Some(name) = signal_name(signal) {
                     write!(f, " ({name})")?;
                 }
                 if unexpected && signal == SIGKILL {
-                    f.write_str(", which nobody in this tree sent: likely out of memory, see the kernel log and the memory limits")?;
+                    f.write_str(", which nobody in this tree sent: likely out of memory")?;
+                    if let Some(bytes) = memory_limit {
+                        write!(f, " (its control group, or the machine, may use {bytes} bytes)")?;
+                    }
+                    f.write_str("; see the kernel log")?;
                 }
                 Ok(())
             }
@@ -122,10 +128,11 @@ mod tests {
     #[test]
     fn each_cause_says_pid_and_what_happened() {
         assert_eq!(format!("{}", ExitCause::Exited { pid: 7, status: 3 }), "process 7 exited with status 3");
-        let killed = ExitCause::Signalled { pid: 7, signal: 9, unexpected: false };
+        let killed = ExitCause::Signalled { pid: 7, signal: 9, unexpected: false, memory_limit: None };
         assert_eq!(format!("{killed}"), "process 7 was killed by signal 9 (SIGKILL)");
-        let oom = ExitCause::Signalled { pid: 7, signal: 9, unexpected: true };
-        assert!(format!("{oom}").contains("likely out of memory"));
+        let oom = ExitCause::Signalled { pid: 7, signal: 9, unexpected: true, memory_limit: Some(4096) };
+        let oom = format!("{oom}");
+        assert!(oom.contains("likely out of memory") && oom.contains("4096 bytes"), "{oom}");
         assert!(format!("{}", ExitCause::Vanished { pid: 7 }).contains("process 7 is gone"));
     }
 }

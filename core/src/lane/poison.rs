@@ -249,7 +249,7 @@ mod tests {
         let during = During::Dispatch(Phase::Launched);
         let (age, waited) = (Duration::from_secs(2), Duration::from_millis(5));
         [
-            Poison::Dead { cause: ExitCause::Signalled { pid: 7, signal: 9, unexpected: true } },
+            Poison::Dead { cause: ExitCause::Signalled { pid: 7, signal: 9, unexpected: true, memory_limit: None } },
             Poison::Identity { hand_over: HandOver::Completion, place, expected, found },
             Poison::State { place, during, found: RawState(77) },
             Poison::Preparation { place, found: 5 },

@@ -425,7 +425,7 @@ impl World {
         let member = &mut self.members[index];
         if member.life == Life::Serving {
             let pid = 1000 + index as i32;
-            member.life = Life::Ended(ExitCause::Signalled { pid, signal: 9, unexpected: true });
+            member.life = Life::Ended(ExitCause::Signalled { pid, signal: 9, unexpected: true, memory_limit: None });
         }
     }
 

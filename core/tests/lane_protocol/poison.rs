@@ -9,7 +9,7 @@ use laneway_core::wire::{FrameState, frame};
 
 use crate::support::*;
 
-const KILLED: ExitCause = ExitCause::Signalled { pid: 4711, signal: 9, unexpected: true };
+const KILLED: ExitCause = ExitCause::Signalled { pid: 4711, signal: 9, unexpected: true, memory_limit: None };
 const MALLOC: ControlRequest = ControlRequest::Malloc { bytes: 64 };
 
 fn two() -> Bench {

@@ -15,6 +15,7 @@ use crate::sys::child::ChildProcess;
 use crate::sys::exit::Exit;
 use crate::sys::group::Group;
 use crate::sys::lifeline::LifelineHold;
+use crate::sys::memory_limit::memory_limit;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::subtree::SubtreeWatch;
 use crate::sys::threads::{self, Forking};
@@ -83,7 +84,11 @@ impl Process {
         let pid = self.process.pid();
         match exit {
             Exit::Code(status) => ExitCause::Exited { pid, status },
-            Exit::Signal { number, .. } => ExitCause::Signalled { pid, signal: number, unexpected: !self.killed },
+            Exit::Signal { number: signal, .. } => {
+                let unexpected = !self.killed;
+                let memory_limit = if unexpected && exit.is_killed() { memory_limit() } else { None };
+                ExitCause::Signalled { pid, signal, unexpected, memory_limit }
+            }
             Exit::Unknown => ExitCause::Vanished { pid },
         }
     }

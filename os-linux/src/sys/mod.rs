@@ -9,7 +9,7 @@
 //! | who is gone | [`lifeline`], [`subtree`], `alarm` |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
 //! | panics | [`panics`] |
-//! | the machine | [`cpu`], [`limits`], [`threads`] |
+//! | the machine | [`cpu`], [`limits`], `memory_limit`, [`threads`] |
 
 mod alarm;
 pub mod child;
@@ -26,6 +26,7 @@ pub mod inventory;
 pub mod lifeline;
 pub mod limits;
 pub(crate) mod lineage;
+pub(crate) mod memory_limit;
 pub mod page;
 pub mod panics;
 pub mod park;

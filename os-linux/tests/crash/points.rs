@@ -70,7 +70,7 @@ struct Death {
 }
 
 fn is_kill(cause: ExitCause, pid: i32) -> bool {
-    cause == ExitCause::Signalled { pid, signal: 9, unexpected: true }
+    cause == ExitCause::Signalled { pid, signal: 9, unexpected: true, memory_limit: None }
 }
 
 /// A stop while two runs are on their way, the first of them held at the device of child 0 (L-29, L-31).

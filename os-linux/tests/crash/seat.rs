@@ -92,7 +92,9 @@ impl Seat {
             let pid = self.pid();
             self.exit = self.started.process.poll().map(|exit| match exit {
                 Exit::Code(status) => ExitCause::Exited { pid, status },
-                Exit::Signal { number, .. } => ExitCause::Signalled { pid, signal: number, unexpected: !self.killed },
+                Exit::Signal { number, .. } => {
+                    ExitCause::Signalled { pid, signal: number, unexpected: !self.killed, memory_limit: None }
+                }
                 Exit::Unknown => ExitCause::Vanished { pid },
             });
         }

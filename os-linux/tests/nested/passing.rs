@@ -27,7 +27,7 @@ fn now() -> u64 {
 enum Manner {
     /// Asks for a little memory now and then.
     Asks,
-    /// Computes, and looks at a word of shared memory.
+    /// Looks at a word of shared memory now and then, and calls nothing.
     Silent,
 }
 
@@ -55,7 +55,7 @@ fn keeps_building(
                 let word = word(&cells, 2 + level - 1);
                 // A level above the bottom hears of it from the one below, whose callback writes first.
                 while word.load(Ordering::Acquire) == 0 && level > 3 {
-                    std::hint::spin_loop();
+                    std::thread::sleep(Duration::from_micros(200));
                 }
                 while !heard(orch) {
                     std::thread::sleep(Duration::from_micros(200));
@@ -122,30 +122,24 @@ fn stop_once(manner: Manner) -> Vec<Duration> {
         .collect()
 }
 
-fn best_stop(manner: Manner) -> Vec<Duration> {
-    let mut best = vec![Duration::MAX; 3];
-    for _ in 0..TRIES {
-        for (best, took) in best.iter_mut().zip(stop_once(manner)) {
-            *best = took.min(*best);
-        }
-    }
-    println!("a stop reached three levels after {best:?}");
-    best
+/// The best of several tries, by level from the highest down.
+fn stops(manner: Manner) -> Vec<Duration> {
+    let tries: Vec<_> = (0..TRIES).map(|_| stop_once(manner)).collect();
+    println!("a stop reached three levels after {tries:?}");
+    tries.into_iter().min_by_key(|took| took.iter().max().copied()).unwrap()
 }
 
 /// P-29: every level passes a stop on while its callback is open.
 pub(crate) fn a_stop_is_passed_on_within_ten_milliseconds_a_level() {
-    for (levels, took) in (1..).zip(best_stop(Manner::Asks)) {
-        assert!(took <= A_LEVEL * levels, "{levels} levels: {took:?}");
+    for (levels, took) in (1..).zip(stops(Manner::Asks)) {
+        harness::in_time(&format!("a stop down {levels} levels"), took, A_LEVEL * levels);
     }
 }
 
 /// P-29: also past callbacks that call nothing, which hear of it only when those below them have.
 pub(crate) fn a_stop_is_passed_on_past_callbacks_that_call_nothing() {
-    let took = best_stop(Manner::Silent);
-    let slowest = took.iter().max().unwrap();
-    // Down three levels; on the way up each callback that was silent hears of it at its next call.
-    assert!(*slowest <= A_LEVEL * 3 + Duration::from_millis(5), "{took:?}");
+    let slowest = stops(Manner::Silent).into_iter().max().unwrap();
+    harness::in_time("a stop down three levels", slowest, A_LEVEL * 3);
 }
 
 /// P-29, P-14: from the death of the root to that of the deepest process, with a task running there.
@@ -178,7 +172,7 @@ pub(crate) fn a_death_is_passed_on_within_ten_milliseconds_a_level() {
             }
         }
     };
-    let best = (0..TRIES).map(|_| once()).min().unwrap();
-    println!("a death reached three levels after {best:?}");
-    assert!(best <= A_LEVEL * 3, "{best:?}");
+    let tries: Vec<_> = (0..TRIES).map(|_| once()).collect();
+    println!("a death reached three levels after {tries:?}");
+    harness::in_time("a death down three levels", tries.into_iter().min().unwrap(), A_LEVEL * 3);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use laneway_linux::{Error, TaskArgs};
+use laneway_linux::{Error, Place, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness;
@@ -137,4 +137,44 @@ pub(crate) fn a_killed_parent_takes_its_tree() {
             unsafe { libc::waitpid(parent, &mut status, 0) };
         }
     }
+}
+
+/// P-25, P-12: a tracer stands between a child that has ended and its parent, which cannot reap it then.
+pub(crate) fn close_reports_a_child_that_cannot_be_reaped_within_its_budget() {
+    let budget = Duration::from_millis(200);
+    let bench = Bench::of(crate::harness::builder!().subs(2).reap_budget(budget).build().unwrap());
+    let pid = bench.child();
+    let channel = harness::Channel::new();
+    // SAFETY: the new process makes system calls alone and never returns.
+    let tracer = match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: takes numbers and touches no memory of this process.
+            let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0_usize, 0_usize) } == 0;
+            channel.send(&[u8::from(seized)]);
+            loop {
+                std::thread::park();
+            }
+        }
+        tracer => tracer,
+    };
+    let seized = channel.receive() == [1];
+    if seized {
+        let start = Instant::now();
+        let error = bench.worker.close().unwrap_err();
+        let Error::Survivors { children } = &error else { panic!("{error:?}") };
+        assert!(matches!(children[..], [(_, Place::Process(left))] if left == pid), "{error}");
+        assert!(error.to_string().contains(&format!("pid {pid}")), "{error}");
+        // The budget to leave, the one to die, and the one for descendants; nothing is waited for without one.
+        let (least, most) = (budget + Duration::from_secs(2), budget + Duration::from_secs(4));
+        assert!((least..most).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert_eq!(bench.worker.close(), Ok(()), "it is closed");
+    } else {
+        println!("SKIPPED: no child can be traced here");
+    }
+    kill(tracer);
+    // SAFETY: reaps the tracer, and what it held.
+    unsafe { libc::waitpid(tracer, std::ptr::null_mut(), 0) };
+    drop(bench);
+    // SAFETY: as above; the child is nobody else's any more.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } > 0 {}
 }
