@@ -252,3 +252,15 @@ fn a_lost_device_ends_the_runs_on_their_way() {
     assert!(worker.run(&wait, &pause).is_err());
     assert_eq!(worker.close(), Ok(Vec::new()));
 }
+
+/// C-17, P-2: a fork would copy the connection to a device into children that cannot use it.
+#[test]
+fn a_worker_that_forks_is_refused_in_a_process_that_holds_a_device() {
+    let chip = worker(Profile::A2a3HostBuildGraph);
+    let forks = laneway_linux::Worker::builder().subs(1).allow_foreign_threads(true).build().unwrap();
+    let error = forks.init().unwrap_err();
+    // Other tests of this process hold some too.
+    assert!(matches!(error, laneway_linux::Error::HoldsDevice { count: 1.. }), "{error:?}");
+    assert!(error.to_string().contains("close it first"), "{error}");
+    chip.close().unwrap();
+}

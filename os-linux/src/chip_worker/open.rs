@@ -11,6 +11,7 @@ use laneway_core::wire::{AddressSpace, ByteRange, CallConfig, ChipStorageTaskArg
 
 use super::ChipHandle;
 use crate::Error;
+use crate::sys::threads::HeldDevice;
 
 /// The device and what is known about it.
 pub(super) struct Open {
@@ -22,6 +23,8 @@ pub(super) struct Open {
     storage: Box<ChipStorageTaskArgs>,
     /// Device memory that runs on their way name.
     named: Vec<(DirectTicket, ByteRange)>,
+    /// Keeps forks away: a device belongs to one process (P-2).
+    _held: HeldDevice,
 }
 
 impl Open {
@@ -32,6 +35,7 @@ impl Open {
             callables: [None; CallableSlot::COUNT],
             storage: Box::new(ChipStorageTaskArgs::new()),
             named: Vec::new(),
+            _held: HeldDevice::count(),
         }
     }
 

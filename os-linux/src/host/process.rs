@@ -25,6 +25,7 @@ pub(crate) struct Processes {
     group: Group,
     close_foreign_descriptors: bool,
     parent: Option<Arc<Pidfd>>,
+    memory_limit: Option<u64>,
     _forking: Forking,
 }
 
@@ -40,6 +41,7 @@ impl Processes {
             group,
             close_foreign_descriptors: config.close_foreign_descriptors,
             parent: Pidfd::of_this_process().ok().map(Arc::new),
+            memory_limit: memory_limit(),
             _forking: forking,
         })
     }
@@ -62,7 +64,7 @@ impl Hosting for Processes {
         // `self` keeps thread children from beginning.
         let started = unsafe { child_entry::start(&spec, live) }?;
         let child_entry::Started { process, lifeline, subtree } = started;
-        Ok(Box::new(Process { process, lifeline, subtree, killed: false }))
+        Ok(Box::new(Process { process, lifeline, subtree, killed: false, memory_limit: self.memory_limit }))
     }
 
     fn parent(&self) -> Option<Arc<Pidfd>> {
@@ -77,6 +79,8 @@ struct Process {
     subtree: SubtreeWatch,
     /// Whether this worker sent it a SIGKILL.
     killed: bool,
+    /// Known beforehand: the time between a death and its report is short.
+    memory_limit: Option<u64>,
 }
 
 impl Process {
@@ -86,7 +90,7 @@ impl Process {
             Exit::Code(status) => ExitCause::Exited { pid, status },
             Exit::Signal { number: signal, .. } => {
                 let unexpected = !self.killed;
-                let memory_limit = if unexpected && exit.is_killed() { memory_limit() } else { None };
+                let memory_limit = self.memory_limit.filter(|_| unexpected && exit.is_killed());
                 ExitCause::Signalled { pid, signal, unexpected, memory_limit }
             }
             Exit::Unknown => ExitCause::Vanished { pid },

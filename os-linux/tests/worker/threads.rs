@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use laneway_linux::{ChildMode, Doing, Error, ExitCause, FailureKind, Label, Place, SubId, TaskArgs, Worker};
 
-use crate::support::{Bench, Gate, children, descriptors, mappings, nothing, until};
+use crate::support::{Bench, Gate, children, descriptors, mappings, nothing, until, wait_for};
 
 fn threads(subs: u32) -> laneway_linux::WorkerBuilder {
     Worker::builder().subs(subs).child_mode(ChildMode::Thread).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20)
@@ -55,14 +55,21 @@ pub(crate) fn a_worker_that_forks_is_refused_beside_thread_children() {
 /// P-27, P-12, P-25, L-35: it is reported, its memory stays, and nothing waits for it.
 pub(crate) fn close_reports_a_thread_that_never_returns_and_keeps_its_memory() {
     let budget = Duration::from_millis(100);
-    let bench = Bench::of(threads(2).reap_budget(budget).build().unwrap());
-    let gate = Gate::new(&bench);
-    let run =
-        bench.worker.submit(|orch| Ok(orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg())).map(drop)?));
-    let run = run.unwrap();
-    until("it is at work", || bench.worker.health().stalled(Duration::ZERO).next().is_some());
+    let worker = threads(2).reap_budget(budget).build().unwrap();
+    static BEGUN: AtomicI32 = AtomicI32::new(0);
+    let hold = worker.register("hold", |args| {
+        BEGUN.store(1, Ordering::Relaxed);
+        wait_for(&args.tensor::<i32>(0)?);
+        Ok(())
+    });
+    let hold = hold.unwrap();
+    worker.init().unwrap();
+    let gate = worker.tensor::<i32>(&[1]).unwrap();
+    let arg = gate.as_arg();
+    let run = worker.submit(|orch| Ok(orch.submit_sub(&hold, TaskArgs::new().no_dep(arg)).map(drop)?)).unwrap();
+    until("it is at work", || BEGUN.load(Ordering::Relaxed) == 1);
     let start = Instant::now();
-    let error = bench.worker.close_now().unwrap_err();
+    let error = worker.close_now().unwrap_err();
     let Error::Survivors { children } = &error else { panic!("{error:?}") };
     assert!(matches!(children[..], [(Label::Sub(_), Place::Thread)]), "{error}");
     assert!(error.to_string().contains("a thread of this process"), "{error}");
@@ -70,9 +77,9 @@ pub(crate) fn close_reports_a_thread_that_never_returns_and_keeps_its_memory() {
     let failed = run.wait().unwrap_err();
     assert!(matches!(failed, Error::RunFailed { kind: FailureKind::Closed, .. }), "{failed:?}");
     // It still spins on memory of the closed worker; once it may return, it goes and takes the last of it along.
-    drop((run, bench));
-    assert!(mappings() > 0);
-    gate.open();
+    drop((run, worker));
+    assert!(mappings() > 1, "more than the region of the tensor");
+    gate.fill_with(|_| 1).unwrap();
     drop(gate);
     until("its memory is gone", || mappings() == 0 && std::fs::read_dir("/proc/self/task").unwrap().count() == 1);
 }
