@@ -1,6 +1,7 @@
 //! The buffer region, and what of it is taken.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::buffers::Spans;
@@ -14,6 +15,8 @@ pub(crate) struct BufferPool {
     spans: Mutex<Spans>,
     /// The worker that runs on it, from its start on.
     owner: OnceLock<Weak<Live>>,
+    /// Whether a child that was given up on may still use any of it: nothing is given back then (L-35).
+    kept: AtomicBool,
 }
 
 impl BufferPool {
@@ -22,6 +25,7 @@ impl BufferPool {
             region: Region::new("laneway buffers", bytes as usize, Sharing::Tree)?,
             spans: Mutex::new(Spans::new(bytes, rustix::param::page_size().max(4096) as u64)),
             owner: OnceLock::new(),
+            kept: AtomicBool::new(false),
         })
     }
 
@@ -34,6 +38,11 @@ impl BufferPool {
         }
         let _ = self.owner.set(Arc::downgrade(live));
         Ok(())
+    }
+
+    /// Gives nothing back from here on.
+    pub(crate) fn keep(&self) {
+        self.kept.store(true, Ordering::Relaxed);
     }
 
     /// The worker that runs on it.
@@ -65,6 +74,9 @@ impl BufferPool {
 
     /// Gives a buffer back: its pages return to the system and read as zero when they are taken again.
     pub(crate) fn give_back(&self, address: u64) {
+        if self.kept.load(Ordering::Relaxed) {
+            return;
+        }
         let at = address - self.base();
         let Some(bytes) = self.spans().len_of(at) else { return };
         // Handed out again only with its pages gone; where they cannot go, the span stays taken. That may take a while for

@@ -189,6 +189,7 @@ impl Live {
         let survivors = supervisor.abandon(&self.bell, &self.space);
         drop(supervisor);
         if !survivors.is_empty() {
+            self.space.buffers().keep();
             return Err(Error::Survivors { children: survivors });
         }
         let inner = self.lock();
