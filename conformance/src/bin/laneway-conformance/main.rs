@@ -1,104 +1,72 @@
-//! Runs the conformance cases for device runtimes against the simulator or a vendor's library. See `--help`.
+//! Runs the conformance cases against the simulator or a vendor's library. See `--help`.
 
-mod isolate;
 mod options;
+mod show;
 
+use std::fs;
 use std::process::ExitCode;
 
-use laneway_ascend::{HostRuntime, LogThreshold};
-use laneway_conformance::chip::{Callables, Case, Simulated, cases};
-use laneway_sim::{HostMemory, Simulator};
+use laneway_conformance::{Backend, Counts, Report, Runner, junit};
 
-use options::{Backend, Options, USAGE};
+use options::{Asked, Options, USAGE};
+use show::Show;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == "bench") {
         return laneway_conformance::bench::main(std::env::args_os().skip(2));
     }
     let options = match Options::parse(std::env::args_os().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
+        Ok(Asked::Help) => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        Err(sentence) => {
-            eprintln!("laneway-conformance: {sentence}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+        Ok(Asked::Run(options)) => *options,
+        Err(sentence) => return unusable(&format!("{sentence}\n\n{USAGE}")),
     };
-    match &options.case {
-        Some(name) => one(&options, name),
-        None => all(&options),
+    let mut runner = Runner::new(options.filter.clone()).seed(options.seed).timeout(options.timeout);
+    for case in &options.files {
+        runner = runner.and(case.clone());
     }
+    if options.in_this_process {
+        runner = runner.in_this_process();
+    }
+    if options.list {
+        for case in runner.cases() {
+            println!("{} [{}]: {}", case.name(), case.rules().join(" "), case.says());
+        }
+        return ExitCode::SUCCESS;
+    }
+    let show = Show::new(options.json);
+    let reports: Vec<Report> =
+        options.backends().into_iter().map(|mut one| run(&runner, one.as_mut(), &show)).collect();
+    if options.json {
+        match serde_json::to_string_pretty(&reports) {
+            Ok(text) => println!("{text}"),
+            Err(error) => return unusable(&error.to_string()),
+        }
+    }
+    if let Some(path) = &options.junit {
+        let written = junit(&reports).map_err(|error| error.to_string());
+        if let Err(error) = written.and_then(|xml| fs::write(path, xml).map_err(|error| error.to_string())) {
+            return unusable(&format!("{}: {error}", path.display()));
+        }
+    }
+    let counts: Counts = reports.iter().map(Report::counts).sum();
+    if reports.len() > 1 {
+        show.line(&counts.to_string());
+    }
+    ExitCode::from(counts.exit_status())
 }
 
-/// The callables of the backend.
-fn callables(options: &Options) -> &dyn Callables {
-    match &options.backend {
-        Backend::Simulator => &Simulated,
-        Backend::Library { files, .. } => files,
-    }
+fn run(runner: &Runner, backend: &mut dyn Backend, show: &Show) -> Report {
+    let progress = show.begin(backend.name(), runner.cases());
+    let report = runner.run(backend, |news| progress.tell(news));
+    progress.end(&report);
+    report
 }
 
-/// Runs every case that applies, each in a process of its own.
-fn all(options: &Options) -> ExitCode {
-    let applies = |case: &Case| match &options.backend {
-        Backend::Simulator => true,
-        Backend::Library { installation, .. } => case.applies_to(installation.platform(), installation.runtime()),
-    };
-    let wanted = |case: &Case| options.filter.as_deref().is_none_or(|filter| case.full_name().contains(filter));
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for case in cases().iter().filter(|case| applies(case) && wanted(case)) {
-        let (name, rules) = (case.full_name(), case.rules.join(" "));
-        let missing = case.missing(callables(options));
-        if !missing.is_empty() {
-            skipped += 1;
-            println!("case {name} ... skipped: needs {} (see --callable)", missing.join(", "));
-            continue;
-        }
-        match isolate::run(&name, options.timeout) {
-            Ok(()) => {
-                passed += 1;
-                println!("case {name} ... ok [{rules}]");
-            }
-            Err(reason) => {
-                failed += 1;
-                println!("case {name} ... FAILED [{rules}]: {reason}");
-            }
-        }
-    }
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
-    if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Runs one case in this process.
-fn one(options: &Options, name: &str) -> ExitCode {
-    let Some(case) = cases().into_iter().find(|case| case.full_name() == name) else {
-        eprintln!("laneway-conformance: no case {name}");
-        return ExitCode::from(2);
-    };
-    match check(options, &case) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[allow(unsafe_code)]
-fn check(options: &Options, case: &Case) -> Result<(), Box<dyn std::error::Error>> {
-    match &options.backend {
-        Backend::Simulator => {
-            // SAFETY: the cases hand over tensors of live buffers of atomics, and addresses that are refused untouched.
-            let host = unsafe { HostMemory::whole_process() };
-            case.check(&mut Simulator::new(case.device.clone(), host)?, callables(options));
-        }
-        Backend::Library { installation, device, .. } => {
-            // SAFETY: the user says that these files are a host runtime; and as above.
-            let runtime = unsafe { HostRuntime::bind(installation, LogThreshold::Warn) }?;
-            case.check(&mut runtime.open(*device, None)?, callables(options));
-        }
-    }
-    Ok(())
+/// The command could not do what it is for.
+fn unusable(sentence: &str) -> ExitCode {
+    eprintln!("laneway-conformance: {sentence}");
+    ExitCode::from(2)
 }

@@ -7,18 +7,29 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use laneway_ascend::Installation;
-use laneway_conformance::chip::Callables;
+use laneway_conformance::{Backend, Blobs, Case, Filter, SEED, Script, library, simulator};
 use laneway_core::chip::{Platform, RuntimeKind};
 use laneway_core::wire::ChipCallable;
-use laneway_sim::{Kernel, Program};
+use laneway_sim::{Kernel, Profile};
 use lexopt::ValueExt;
 
 pub(crate) const USAGE: &str = "\
-usage: laneway-conformance [FILTER]
+usage: laneway-conformance [options] [FILTER]
        laneway-conformance --platform P --runtime-dir DIR [options] [FILTER]
 
-Runs the conformance cases for device runtimes, each in a process of its own; FILTER is a part of their names.
-The first form runs them on the simulator, with every profile. The second runs those that apply on a host runtime library.
+Runs the conformance cases, each in a process of its own; FILTER is a part of their names, or a rule. The first form runs
+them on the simulator, with every profile. The second runs those that apply on a host runtime library.
+
+  --filter FILTER           as FILTER; repeat it for more cases
+  --list                    print the cases, their rules and what they say, and run none
+  --seed N                  the seed of what is random (default 1)
+  --timeout SECONDS         how long one case may take (default 60)
+  --case-file FILE          also a case of your own: a fault plan and what must come of it, as JSON; repeat it
+  --in-process              all cases in this process, for a debugger; one that hangs hangs all
+  --json                    print the reports as JSON and nothing else
+  --junit FILE              also write the reports as JUnit XML
+  --profile P               only this profile of the simulator: a2a3_host_build_graph, a2a3_tensormap_and_ringbuffer,
+                            a5_host_build_graph or a5_tensormap_and_ringbuffer
 
   --platform P              a2a3, a5, a2a3sim or a5sim
   --runtime-dir DIR         the folder with libhost_runtime.so, libaicpu_kernel.so and libaicore_kernel.so, or the root
@@ -26,43 +37,39 @@ The first form runs them on the simulator, with every profile. The second runs t
   --runtime R               host_build_graph (default) or tensormap_and_ringbuffer
   --callable [KERNEL=]FILE  a callable blob over the operands of KERNEL: add, mul, scale, matmul, reduce, copy, noop or
                             wait (default: the file's name up to its first dot); repeat it. Cases without their
-                            callables are skipped
+                            callables are not applicable
   --context-library FILE    simulation platforms only (default: libcpu_sim_context.so in the folder)
   --dispatcher FILE         on board only
   --device N                the device (default 0)
-  --timeout SECONDS         how long one case may take (default 60)";
+
+The exit status is 0 if something passed and nothing failed, 1 if a case failed, and 2 if the command line is wrong, the
+backend could not be opened, or no case applies to it.";
 
 /// What is tested.
-pub(crate) enum Backend {
-    /// The simulator, in process.
-    Simulator,
+enum Tested {
+    /// The simulator, in process, with these profiles.
+    Simulator(Vec<Profile>),
     /// A host runtime library.
-    Library { installation: Installation, device: i32, files: Files },
+    Library { installation: Installation, device: i32, callables: Blobs },
 }
 
 /// What the command line asks for.
+pub(crate) enum Asked {
+    Help,
+    Run(Box<Options>),
+}
+
+/// Which cases, against what, and what is written about them.
 pub(crate) struct Options {
-    pub(crate) backend: Backend,
+    tested: Tested,
+    pub(crate) filter: Filter,
+    pub(crate) files: Vec<Case>,
+    pub(crate) seed: u64,
     pub(crate) timeout: Duration,
-    pub(crate) filter: Option<String>,
-    /// Run this case in this process; used by the program itself.
-    pub(crate) case: Option<String>,
-}
-
-/// Callables of a vendor, from files.
-#[derive(Debug, Default)]
-pub(crate) struct Files {
-    kernels: Vec<(Kernel, Vec<u8>)>,
-}
-
-impl Callables for Files {
-    fn kernel(&self, kernel: Kernel) -> Option<Vec<u8>> {
-        self.kernels.iter().find(|(known, _)| *known == kernel).map(|(_, blob)| blob.clone())
-    }
-
-    fn program(&self, _: &Program) -> Option<Vec<u8>> {
-        None
-    }
+    pub(crate) list: bool,
+    pub(crate) json: bool,
+    pub(crate) junit: Option<PathBuf>,
+    pub(crate) in_this_process: bool,
 }
 
 /// Something about the command line, as a sentence.
@@ -82,39 +89,55 @@ impl<E: std::error::Error> From<E> for Wrong {
 }
 
 impl Options {
-    /// `None` if help was asked for.
-    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Option<Self>, Wrong> {
+    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Asked, Wrong> {
         use lexopt::Arg::{Long, Short, Value};
         let mut parser = lexopt::Parser::from_args(args);
-        let (mut platform, mut folder): (Option<Platform>, Option<PathBuf>) = (None, None);
+        let mut options = Self {
+            tested: Tested::Simulator(Profile::ALL.to_vec()),
+            filter: Filter::all(),
+            files: Vec::new(),
+            seed: SEED,
+            timeout: laneway_conformance::TIMEOUT,
+            list: false,
+            json: false,
+            junit: None,
+            in_this_process: false,
+        };
+        let (mut platform, mut folder, mut profile) = (None, None, None);
         let mut runtime = RuntimeKind::HostBuildGraph;
         let (mut context, mut dispatcher): (Option<PathBuf>, Option<PathBuf>) = (None, None);
-        let (mut device, mut timeout, mut files) = (0, 60, Files::default());
-        let (mut filter, mut case, mut library_option) = (None, None, None);
+        let (mut device, mut callables, mut library_option) = (0, Blobs::new(), None);
         while let Some(arg) = parser.next()? {
             if let Long(name @ ("callable" | "context-library" | "dispatcher" | "device" | "runtime")) = &arg {
                 library_option = Some(format!("--{name}"));
             }
             match arg {
-                Long("platform") => platform = Some(parser.value()?.string()?.parse()?),
+                Long("filter") => options.filter = options.filter.or(parser.value()?.string()?),
+                Value(value) => options.filter = options.filter.or(value.string()?),
+                Long("list") => options.list = true,
+                Long("seed") => options.seed = parser.value()?.parse()?,
+                Long("timeout") => options.timeout = Duration::from_secs(parser.value()?.parse()?),
+                Long("case-file") => options.files.push(case_file(Path::new(&parser.value()?))?),
+                Long("in-process") => options.in_this_process = true,
+                Long("json") => options.json = true,
+                Long("junit") => options.junit = Some(parser.value()?.into()),
+                Long("profile") => profile = Some(profile_named(&parser.value()?.string()?)?),
+                Long("platform") => platform = Some(parser.value()?.string()?.parse::<Platform>()?),
                 Long("runtime") => runtime = parser.value()?.string()?.parse()?,
-                Long("runtime-dir") => folder = Some(parser.value()?.into()),
-                Long("callable") => files.add(&parser.value()?.string()?)?,
+                Long("runtime-dir") => folder = Some(PathBuf::from(parser.value()?)),
+                Long("callable") => callables = with_file(callables, &parser.value()?.string()?)?,
                 Long("context-library") => context = Some(parser.value()?.into()),
                 Long("dispatcher") => dispatcher = Some(parser.value()?.into()),
                 Long("device") => device = parser.value()?.parse()?,
-                Long("timeout") => timeout = parser.value()?.parse()?,
-                Long("case") => case = Some(parser.value()?.string()?),
-                Long("help") | Short('h') => return Ok(None),
-                Value(value) if filter.is_none() => filter = Some(value.string()?),
+                Long("help") | Short('h') => return Ok(Asked::Help),
                 other => return Err(other.unexpected().into()),
             }
         }
-        if timeout == 0 || device < 0 {
+        if options.timeout.is_zero() || device < 0 {
             return Err(Wrong("--timeout is at least 1 and --device at least 0".to_owned()));
         }
-        let backend = match (platform, folder, library_option) {
-            (Some(platform), Some(folder), _) => {
+        match (platform, folder, profile, library_option) {
+            (Some(platform), Some(folder), None, _) => {
                 let mut installation = installation(&folder, platform, runtime);
                 if let Some(path) = context {
                     installation = installation.with_context_library(path);
@@ -122,15 +145,34 @@ impl Options {
                 if let Some(path) = dispatcher {
                     installation = installation.with_dispatcher(path);
                 }
-                Backend::Library { installation, device, files }
+                options.tested = Tested::Library { installation, device, callables };
             }
-            (None, None, None) => Backend::Simulator,
-            (None, None, Some(option)) => {
+            (None, None, Some(profile), None) => options.tested = Tested::Simulator(vec![profile]),
+            (None, None, None, None) => {}
+            (_, _, Some(_), _) => {
+                return Err(Wrong("--profile is one of the simulator, which has no files".to_owned()));
+            }
+            (None, None, None, Some(option)) => {
                 return Err(Wrong(format!("{option} needs --platform and --runtime-dir")));
             }
             _ => return Err(Wrong("--platform and --runtime-dir go together".to_owned())),
-        };
-        Ok(Some(Self { backend, timeout: Duration::from_secs(timeout), filter, case }))
+        }
+        Ok(Asked::Run(Box::new(options)))
+    }
+
+    /// What is tested, each on its own.
+    pub(crate) fn backends(&self) -> Vec<Box<dyn Backend>> {
+        match &self.tested {
+            Tested::Simulator(profiles) => {
+                profiles.iter().map(|profile| Box::new(simulator(*profile)) as Box<dyn Backend>).collect()
+            }
+            Tested::Library { installation, device, callables } => {
+                #[expect(unsafe_code, reason = "the user says what the files are")]
+                // SAFETY: the user says that these files are a host runtime.
+                let backend = unsafe { library(installation.clone(), *device, callables.clone()) };
+                vec![Box::new(backend)]
+            }
+        }
     }
 }
 
@@ -143,23 +185,32 @@ fn installation(folder: &Path, platform: Platform, runtime: RuntimeKind) -> Inst
     }
 }
 
-impl Files {
-    /// Reads `KERNEL=FILE`, or a file that is named after its kernel.
-    fn add(&mut self, value: &str) -> Result<(), Wrong> {
-        let (name, path) = match value.split_once('=') {
-            Some((name, path)) => (name, Path::new(path)),
-            None => {
-                let path = Path::new(value);
-                let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                (file.split('.').next().unwrap_or_default(), path)
-            }
-        };
-        let kernel = Kernel::ALL.into_iter().find(|kernel| kernel.name() == name);
-        let kernel = kernel.ok_or_else(|| Wrong(format!("{name:?} in --callable {value} is no kernel")))?;
-        let blob = fs::read(path).map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
-        ChipCallable::parse(&blob).map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
-        self.kernels.retain(|(known, _)| *known != kernel);
-        self.kernels.push((kernel, blob));
-        Ok(())
-    }
+fn profile_named(name: &str) -> Result<Profile, Wrong> {
+    let named = |profile: &Profile| format!("{}_{}", profile.platform(), profile.runtime()) == name;
+    Profile::ALL.into_iter().find(named).ok_or_else(|| Wrong(format!("{name:?} in --profile is no profile")))
+}
+
+/// Reads a case of the user's own.
+fn case_file(path: &Path) -> Result<Case, Wrong> {
+    let wrong = |error: &dyn fmt::Display| Wrong(format!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let script = Script::from_json(&text).map_err(|error| wrong(&error))?;
+    Ok(script.into_case(&path.display().to_string()))
+}
+
+/// Reads `KERNEL=FILE`, or a file that is named after its kernel.
+fn with_file(callables: Blobs, value: &str) -> Result<Blobs, Wrong> {
+    let (name, path) = match value.split_once('=') {
+        Some((name, path)) => (name, Path::new(path)),
+        None => {
+            let path = Path::new(value);
+            let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            (file.split('.').next().unwrap_or_default(), path)
+        }
+    };
+    let kernel = Kernel::ALL.into_iter().find(|kernel| kernel.name() == name);
+    let kernel = kernel.ok_or_else(|| Wrong(format!("{name:?} in --callable {value} is no kernel")))?;
+    let blob = fs::read(path).map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
+    ChipCallable::parse(&blob).map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
+    Ok(callables.with(kernel, blob))
 }

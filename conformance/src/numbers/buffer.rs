@@ -49,6 +49,14 @@ impl HostBuffer {
         self.bytes().as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect()
     }
 
+    /// Makes all of its numbers this one.
+    pub fn fill_f32(&self, value: f32) {
+        let [a, b, c, d] = value.to_ne_bytes();
+        for word in &self.words {
+            word.store(u64::from_ne_bytes([a, b, c, d, a, b, c, d]), Ordering::Relaxed);
+        }
+    }
+
     /// A dense tensor of f32 over the whole buffer.
     ///
     /// # Panics

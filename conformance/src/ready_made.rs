@@ -1,0 +1,81 @@
+//! Backends that come with this crate: the simulator in process, and a host runtime library.
+#![allow(unsafe_code)]
+
+use laneway_ascend::{AscendDevice, AscendError, HostRuntime, Installation, LogThreshold};
+use laneway_core::chip::ChipError;
+use laneway_sim::{Config, HostMemory, Profile, Simulator};
+
+use crate::backend::{Backend, Blobs, Memory, Own, Setup, SimulatorCallables};
+use crate::numbers::Dice;
+use crate::scribble::scribble;
+
+/// The simulator in process.
+#[must_use]
+pub fn simulator(profile: Profile) -> impl Backend + Clone {
+    in_process("simulator", profile)
+}
+
+/// The simulator in process, below workers whose children are threads (P-27).
+#[must_use]
+pub fn simulator_in_threads(profile: Profile) -> impl Backend + Clone {
+    in_process("simulator in threads", profile).in_threads()
+}
+
+fn in_process(
+    name: &str,
+    profile: Profile,
+) -> Own<impl Fn(&Setup, Memory<'_>) -> Result<Simulator, ChipError> + Clone + Send + 'static> {
+    let name = format!("{name} {} {}", profile.platform(), profile.runtime());
+    let open = move |setup: &Setup, memory: Memory<'_>| open_simulator(profile, setup, memory);
+    Own::new(name, profile.platform(), profile.runtime(), open).with_callables(SimulatorCallables).that_obeys()
+}
+
+/// The data of the device that a case wants.
+#[must_use]
+pub fn simulator_config(profile: Profile, setup: &Setup) -> Config {
+    let config = Config::new(profile).with_faults(setup.faults.clone());
+    match setup.memory_bytes {
+        Some(bytes) => config.with_memory(bytes),
+        None => config,
+    }
+}
+
+/// A simulator as a case wants it. In a chip child its `scribble` fault writes garbage into the child's own mailbox.
+///
+/// # Errors
+/// A configuration that it refuses.
+pub fn open_simulator(profile: Profile, setup: &Setup, memory: Memory<'_>) -> Result<Simulator, ChipError> {
+    let in_a_tree = matches!(memory, Memory::Ranges(_));
+    let host = match memory {
+        // SAFETY: `Memory` promises it: buffers of atomics that outlive the runs, and addresses that are refused untouched.
+        Memory::WholeProcess => unsafe { HostMemory::whole_process() },
+        // SAFETY: the worker keeps the ranges of its tensors mapped for the child's life, and the child makes no
+        // reference into them.
+        Memory::Ranges(ranges) => unsafe { HostMemory::ranges(ranges.iter().cloned()) },
+    };
+    let mut device = Simulator::new(simulator_config(profile, setup), host)?;
+    if in_a_tree {
+        let mut dice = Dice::new(std::process::id().into());
+        device.set_scribble(Box::new(move || scribble(&mut dice)));
+    }
+    Ok(device)
+}
+
+/// A host runtime library, loaded in the process that uses it alone: run it isolated, a case per process.
+///
+/// # Safety
+/// The files are what they are named: a host runtime with the vendor's interface. Loading runs their code.
+#[must_use]
+pub unsafe fn library(installation: Installation, device: i32, callables: Blobs) -> impl Backend + Clone {
+    let (platform, runtime) = (installation.platform(), installation.runtime());
+    let open = move |_: &Setup, _: Memory<'_>| open_library(&installation, device);
+    Own::new(format!("library {platform} {runtime}"), platform, runtime, open)
+        .with_callables(callables)
+        .whose_failed_launch_is_unproven()
+}
+
+fn open_library(installation: &Installation, device: i32) -> Result<AscendDevice, AscendError> {
+    // SAFETY: the files are a host runtime, as the caller of `library` promises, and `Memory` promises the rest.
+    let runtime = unsafe { HostRuntime::bind(installation, LogThreshold::Warn) }?;
+    runtime.open(device, None)
+}
