@@ -8,7 +8,7 @@ use std::sync::Arc;
 use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
 use laneway_core::serve::ChildSpec;
 use laneway_core::wire::Digest;
-use laneway_linux::{Chip, ChildMode, Worker, WorkerBuilder};
+use laneway_linux::{ChildMode, Chip, Worker, WorkerBuilder};
 use laneway_sim::{FaultPlan, Kernel, Program};
 
 use crate::frame::{ChildHalf, CoreChild, Tape};

@@ -163,10 +163,7 @@ fn judge(backend: &mut dyn Backend, case: &Case, seed: u64) -> Outcome {
             return Err(Outcome::NotApplicable(reason));
         }
         Ok(match &case.body {
-            Body::Frames(frames, run) => {
-                let needs = &case.needs;
-                Desk::serve(backend, device.as_mut(), *frames, needs.kernels, needs.stranger, *run)
-            }
+            Body::Frames(frames, run) => Desk::serve(backend, device, *frames, &case.needs, *run),
             Body::Device(run) => run(&mut Bench::new(device.as_mut(), backend.callables(), seed)),
             Body::Script(script) => script.check(&mut Bench::new(device.as_mut(), backend.callables(), seed)),
             Body::Tree(_) => Ok(()),

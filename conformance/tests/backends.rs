@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode, Output};
 use laneway_ascend::{HostRuntime, LogThreshold};
 use laneway_conformance::{
     Backend, Filter, Memory, Own, Report, Runner, Setup, SimulatorCallables, simulator, simulator_config,
+    simulator_in_threads,
 };
 use laneway_linux::{Chip, TaskArgs, Worker};
 use laneway_sim::{Config, Kernel, Profile, callable};
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let mut all = harness::cases![
         the_simulator_passes_every_case,
         the_simulator_passes_with_the_other_profiles,
+        the_simulator_passes_below_workers_with_threads,
         the_simulator_passes_in_one_process,
         the_library_passes_every_case_about_a_device,
         the_library_passes_with_the_other_profiles,
@@ -76,6 +78,11 @@ fn the_simulator_passes_with_the_other_profiles() {
     for profile in [Profile::A5HostBuildGraph, Profile::A5TensormapAndRingbuffer] {
         passes(&mut simulator(profile), alone().or("tree/chips/every_kernel").or("tree/chips/runs_overlap"), 90);
     }
+}
+
+/// P-27: the same results where children are threads.
+fn the_simulator_passes_below_workers_with_threads() {
+    passes(&mut simulator_in_threads(HBG), Filter::all().or("tree/"), 55);
 }
 
 /// Where nothing may fork: one process, and no case that forks.

@@ -4,7 +4,7 @@ use laneway_core::ids::PipelineSlot::Zero;
 use laneway_core::mailbox::{Frame, Words};
 use laneway_core::wire::control::{ControlCommand, ControlRequest, CopySpan};
 use laneway_core::wire::frame as at;
-use laneway_core::wire::{Digest, FrameState};
+use laneway_core::wire::{CallConfig, Digest, FrameState};
 use laneway_sim::Kernel;
 
 use super::Desk;
@@ -16,7 +16,6 @@ use crate::numbers::HostBuffer;
 
 const KERNELS: &[Kernel] = &[Kernel::Add, Kernel::Wait];
 const ADD: &[Kernel] = &[Kernel::Add];
-const A_WHILE: u64 = 4_000_000;
 const DONE: i32 = FrameState::TaskDone.raw();
 const CONTROL_DONE: i32 = FrameState::ControlDone.raw();
 
@@ -160,18 +159,14 @@ fn unregister(desk: &mut Desk<'_>) -> Verdict {
 }
 
 fn waits(desk: &mut Desk<'_>) -> Verdict {
-    let sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.until("the launch", |desk| FIRST.accepted(desk.words()) == 1)?;
+    desk.occupy(FIRST, &CallConfig::ZERO)?;
     desk.controls(&ControlRequest::CommittedDeviceMemory)?;
     let (task, control) = (desk.when(FIRST, at::STATE, DONE)?, desk.when(Frame::BASE, at::STATE, CONTROL_DONE)?);
     holds("the task ends before the control", task < control, || format!("words {task}, {control}"))
 }
 
 fn beside(desk: &mut Desk<'_>) -> Verdict {
-    let sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.reaches(FIRST, FrameState::TaskLaunched)?;
+    desk.occupy(FIRST, &CallConfig::ZERO)?;
     let address = desk.controls(&ControlRequest::Malloc { bytes: 64 })?;
     desk.controls(&ControlRequest::Free { address })?;
     equal("the error of the task", desk.ends(FIRST)?.error, 0)?;
@@ -180,9 +175,7 @@ fn beside(desk: &mut Desk<'_>) -> Verdict {
 }
 
 fn registry(desk: &mut Desk<'_>) -> Verdict {
-    let sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.reaches(FIRST, FrameState::TaskLaunched)?;
+    desk.occupy(FIRST, &CallConfig::ZERO)?;
     desk.controls(&ControlRequest::Unregister { digest: digest(Kernel::Add) })?;
     let (task, control) = (desk.when(FIRST, at::STATE, DONE)?, desk.when(Frame::BASE, at::STATE, CONTROL_DONE)?);
     holds("the task ends before the registry changes", task < control, || format!("words {task}, {control}"))

@@ -2,8 +2,8 @@
 
 use laneway_core::ids::PipelineSlot::{One, Zero};
 use laneway_core::mailbox::{Frame, Words};
-use laneway_core::wire::FrameState;
 use laneway_core::wire::frame as at;
+use laneway_core::wire::{CallConfig, FrameState};
 use laneway_sim::Kernel;
 
 use super::Desk;
@@ -13,7 +13,6 @@ use crate::device::VectorAdd;
 use crate::expect::{Verdict, equal, holds};
 
 const KERNELS: &[Kernel] = &[Kernel::Add, Kernel::Wait];
-const A_WHILE: u64 = 3_000_000;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -65,9 +64,7 @@ fn idle(desk: &mut Desk<'_>) -> Verdict {
 }
 
 fn ends_first(desk: &mut Desk<'_>) -> Verdict {
-    let sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.until("the launch", |desk| FIRST.accepted(desk.words()) == 1)?;
+    desk.occupy(FIRST, &CallConfig::ZERO)?;
     ask(desk);
     equal("the exit status", desk.leaves()?, 0)?;
     let ending = desk.ending(FIRST);
@@ -89,9 +86,7 @@ fn not_begun(desk: &mut Desk<'_>) -> Verdict {
 
 fn all_frames(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    let sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.reaches(FIRST, FrameState::TaskLaunched)?;
+    desk.occupy(FIRST, &CallConfig::ZERO)?;
     let sheet = desk.sheet(One, Kernel::Add, &work.tensors, &[])?;
     desk.publish(SECOND, &sheet, FrameState::PrepareReady);
     desk.reaches(SECOND, FrameState::FrameStaged)?;

@@ -13,9 +13,6 @@ use crate::expect::{Must, Verdict, Violation, equal, holds};
 
 const KERNELS: &[Kernel] = &[Kernel::Add, Kernel::Wait];
 
-/// How long the task before takes, in nanoseconds.
-const A_WHILE: u64 = 4_000_000;
-
 pub(super) fn cases() -> Vec<Case> {
     let case = |name, rules, says, run| Case::two_frames(name, rules, says, run).kernels(KERNELS);
     vec![
@@ -77,14 +74,6 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Publishes a task that executes for a while, and waits for its launch.
-fn occupied(desk: &mut Desk<'_>, config: laneway_core::wire::CallConfig) -> Verdict {
-    let mut sheet = desk.sheet(Zero, Kernel::Wait, &[], &[A_WHILE])?;
-    sheet.config = config;
-    desk.publish(FIRST, &sheet, FrameState::TaskReady);
-    desk.reaches(FIRST, FrameState::TaskLaunched)
-}
-
 /// Publishes a successor, and waits until it is staged; its preparation.
 fn successor(desk: &mut Desk<'_>, work: &VectorAdd, config: laneway_core::wire::CallConfig) -> Result<i32, Violation> {
     let mut sheet = desk.sheet(One, Kernel::Add, &work.tensors, &[])?;
@@ -108,42 +97,42 @@ const PLAIN: laneway_core::wire::CallConfig = laneway_core::wire::CallConfig::ZE
 
 fn prepared(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     equal("the preparation", successor(desk, &work, PLAIN)?, 2)?;
     both_end(desk, &work)
 }
 
 fn validated(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     equal("the preparation", successor(desk, &work, PLAIN)?, 1)?;
     both_end(desk, &work)
 }
 
 fn diagnostic_successor(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     equal("the preparation", successor(desk, &work, diagnostic()?)?, 1)?;
     both_end(desk, &work)
 }
 
 fn diagnostic_predecessor(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, diagnostic()?)?;
+    desk.occupy(FIRST, &diagnostic()?)?;
     equal("the preparation", successor(desk, &work, PLAIN)?, 1)?;
     both_end(desk, &work)
 }
 
 fn deferred(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     equal("the preparation", successor(desk, &work, PLAIN)?, 1)?;
     both_end(desk, &work)
 }
 
 fn after(desk: &mut Desk<'_>) -> Verdict {
     let work = VectorAdd::new();
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     successor(desk, &work, PLAIN)?;
     SECOND.activate(desk.words()).map_err(|state| format!("state {state}")).must("activation")?;
     equal("the error of the second", desk.ends(SECOND)?.error, 0)?;
@@ -157,7 +146,7 @@ fn after(desk: &mut Desk<'_>) -> Verdict {
 
 fn withdrawn(desk: &mut Desk<'_>) -> Verdict {
     let (work, next) = (VectorAdd::new(), VectorAdd::new());
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     successor(desk, &work, PLAIN)?;
     SECOND.clear_dispatch(desk.words());
     SECOND.activate(desk.words()).map_err(|state| format!("state {state}")).must("activation")?;
@@ -173,7 +162,7 @@ fn withdrawn(desk: &mut Desk<'_>) -> Verdict {
 
 fn failed(desk: &mut Desk<'_>) -> Verdict {
     let (work, next) = (VectorAdd::new(), VectorAdd::new());
-    occupied(desk, PLAIN)?;
+    desk.occupy(FIRST, &PLAIN)?;
     let sheet = desk.sheet(One, Kernel::Add, &work.tensors, &[])?;
     desk.publish(SECOND, &sheet, FrameState::PrepareReady);
     desk.until("the successor is staged or refused", |desk| [8, 10].contains(&SECOND.state(desk.words())))?;

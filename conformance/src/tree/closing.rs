@@ -16,7 +16,8 @@ pub(super) fn cases() -> Vec<Case> {
             &["P-14", "T-37"],
             "After close there is no child, zombie, descriptor, thread, mapping or name of it.",
             nothing_left,
-        ),
+        )
+        .processes(),
         Case::tree(
             "closing/close_waits_for_accepted_runs",
             &["P-13"],
@@ -28,7 +29,8 @@ pub(super) fn cases() -> Vec<Case> {
             &["P-13"],
             "A close whose budget is over names what runs, tears nothing down, and can be called again.",
             times_out,
-        ),
+        )
+        .processes(),
         Case::tree(
             "closing/close_now_fails_what_was_never_sent",
             &["E-36", "P-13"],

@@ -32,7 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
         let says = "A chip child that its device takes down is reported with the signal; the other chip goes on.";
         Case::tree(name, &["L-25", "L-27", "E-41"], says, run).kernels(ADD).faults(once(at, action))
     };
-    vec![
+    let all = vec![
         Case::tree(
             "deaths/a_child_killed_in_its_task_is_reported_with_pid_and_signal",
             &["L-25", "L-27", "P-16", "T-19"],
@@ -88,7 +88,8 @@ pub(super) fn cases() -> Vec<Case> {
                 .with(Point::Launch, 3, Action::Scribble)
                 .with(Point::Finalize, 4, Action::Scribble),
         ),
-    ]
+    ];
+    all.into_iter().map(Case::processes).collect()
 }
 
 fn kill(pid: i32) -> Verdict {

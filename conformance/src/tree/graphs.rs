@@ -45,7 +45,8 @@ pub(super) fn cases() -> Vec<Case> {
             &["E-24", "E-32"],
             "Members of a SUB group run in as many processes; a group larger than the pool is refused with both numbers.",
             group,
-        ),
+        )
+        .processes(),
         Case::tree(
             "graph/a_full_ring_is_waited_for",
             &["E-13", "E-25", "E-26"],

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use laneway_ascend::Installation;
-use laneway_conformance::{Backend, Blobs, Case, Filter, SEED, Script, library, simulator};
+use laneway_conformance::{Backend, Blobs, Case, Filter, SEED, Script, library, simulator, simulator_in_threads};
 use laneway_core::chip::{Platform, RuntimeKind};
 use laneway_core::wire::ChipCallable;
 use laneway_sim::{Kernel, Profile};
@@ -31,6 +31,8 @@ them on the simulator, with every profile. The second runs those that apply on a
   --profile P               only this profile of the simulator: a2a3_host_build_graph, a2a3_tensormap_and_ringbuffer,
                             a5_host_build_graph or a5_tensormap_and_ringbuffer
 
+  --threads                 the children of the simulator's workers are threads
+
   --platform P              a2a3, a5, a2a3sim or a5sim
   --runtime-dir DIR         the folder with libhost_runtime.so, libaicpu_kernel.so and libaicore_kernel.so, or the root
                             of installations: <architecture>/<onboard|sim>/<runtime>
@@ -48,7 +50,7 @@ backend could not be opened, or no case applies to it.";
 /// What is tested.
 enum Tested {
     /// The simulator, in process, with these profiles.
-    Simulator(Vec<Profile>),
+    Simulator { profiles: Vec<Profile>, threads: bool },
     /// A host runtime library.
     Library { installation: Installation, device: i32, callables: Blobs },
 }
@@ -93,7 +95,7 @@ impl Options {
         use lexopt::Arg::{Long, Short, Value};
         let mut parser = lexopt::Parser::from_args(args);
         let mut options = Self {
-            tested: Tested::Simulator(Profile::ALL.to_vec()),
+            tested: Tested::Simulator { profiles: Profile::ALL.to_vec(), threads: false },
             filter: Filter::all(),
             files: Vec::new(),
             seed: SEED,
@@ -106,6 +108,7 @@ impl Options {
         let (mut platform, mut folder, mut profile) = (None, None, None);
         let mut runtime = RuntimeKind::HostBuildGraph;
         let (mut context, mut dispatcher): (Option<PathBuf>, Option<PathBuf>) = (None, None);
+        let mut threads = false;
         let (mut device, mut callables, mut library_option) = (0, Blobs::new(), None);
         while let Some(arg) = parser.next()? {
             if let Long(name @ ("callable" | "context-library" | "dispatcher" | "device" | "runtime")) = &arg {
@@ -119,6 +122,7 @@ impl Options {
                 Long("timeout") => options.timeout = Duration::from_secs(parser.value()?.parse()?),
                 Long("case-file") => options.files.push(case_file(Path::new(&parser.value()?))?),
                 Long("in-process") => options.in_this_process = true,
+                Long("threads") => threads = true,
                 Long("json") => options.json = true,
                 Long("junit") => options.junit = Some(parser.value()?.into()),
                 Long("profile") => profile = Some(profile_named(&parser.value()?.string()?)?),
@@ -147,8 +151,12 @@ impl Options {
                 }
                 options.tested = Tested::Library { installation, device, callables };
             }
-            (None, None, Some(profile), None) => options.tested = Tested::Simulator(vec![profile]),
-            (None, None, None, None) => {}
+            (None, None, Some(profile), None) => {
+                options.tested = Tested::Simulator { profiles: vec![profile], threads };
+            }
+            (None, None, None, None) => {
+                options.tested = Tested::Simulator { profiles: Profile::ALL.to_vec(), threads };
+            }
             (_, _, Some(_), _) => {
                 return Err(Wrong("--profile is one of the simulator, which has no files".to_owned()));
             }
@@ -163,8 +171,12 @@ impl Options {
     /// What is tested, each on its own.
     pub(crate) fn backends(&self) -> Vec<Box<dyn Backend>> {
         match &self.tested {
-            Tested::Simulator(profiles) => {
-                profiles.iter().map(|profile| Box::new(simulator(*profile)) as Box<dyn Backend>).collect()
+            Tested::Simulator { profiles, threads } => {
+                let backend = |profile: &Profile| match threads {
+                    true => Box::new(simulator_in_threads(*profile)) as Box<dyn Backend>,
+                    false => Box::new(simulator(*profile)),
+                };
+                profiles.iter().map(backend).collect()
             }
             Tested::Library { installation, device, callables } => {
                 #[expect(unsafe_code, reason = "the user says what the files are")]

@@ -1,0 +1,472 @@
+//! A device that is wrong on purpose: the simulator, with one call changed.
+
+use std::collections::HashMap;
+
+use laneway_conformance::HostBuffer;
+use laneway_core::chip::{
+    Call, CallableSlot, ChipError, Contract, DeviceAddress, DeviceRuntime, HostAddress, Progress, Reason,
+    RunDescriptor, RunToken,
+};
+use laneway_core::ids::PipelineSlot;
+use laneway_core::wire::{
+    AddressSpace, CallConfig, ChipStorageTaskArgs, ChipTensor, Dtype, PipelineContract, ResourceClass, ResourceKind,
+};
+use laneway_sim::Simulator;
+
+/// What is wrong with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wrong {
+    FinalizesTwice,
+    LaunchesEarly,
+    ForgetsAcceptance,
+    AcceptsFromPrepareOn,
+    KeepsAcceptance,
+    TakesStaleTokens,
+    LeaksABank,
+    LeaksRefusedArguments,
+    LeaksCode,
+    UsesASlotBeyondTheDepth,
+    ClaimsADeeperContract,
+    CallsUnsupportedAFailure,
+    SpoilsTheLastElement,
+    WritesBehindTheLastElement,
+    CopiesInputsBack,
+    SkipsCopyBackOfViews,
+    CopiesBackWhatWasGivenUp,
+    CopiesBackTheUnproven,
+    CompletesEarly,
+    HangsOnNothing,
+    CrashesOnDiagnostics,
+    HidesFailuresOfTheDevice,
+    ForgetsToFree,
+    FreesTwice,
+    FreesFromInside,
+    RegistersDuringARun,
+    UnregistersDuringARun,
+    OverwritesACallable,
+    TakesAnyCallable,
+    PreparesBesideWhereItMayNot,
+    PreparesDiagnosticsBeside,
+    OverlapsTwoRuns,
+    IsOffByOneAtTheEnd,
+    ReadsDeadMemory,
+    TakesHostPointers,
+    TruncatesBf16,
+    SaturatesWholeNumbers,
+    CopiesAByteTooFew,
+    CopiesAByteTooMany,
+    OverlapsAllocations,
+    AllocatesNothing,
+    AllocatesAfterTheLoss,
+    AllocatesAfterTheEnd,
+    LeaksAtShutdown,
+    FailsASecondShutdown,
+    CallsIncompatibleAFailure,
+    ForgetsCodes,
+    GivesUpARefusedLaunch,
+    LosesTheDeviceOnAnyFailure,
+}
+
+/// A run as its arguments describe it.
+#[derive(Default)]
+struct Seen {
+    tensors: Vec<ChipTensor>,
+    /// What stood in their buffers before the run.
+    before: Vec<Vec<u8>>,
+    launched: bool,
+    failed: bool,
+}
+
+pub(crate) struct Mutant {
+    inner: Simulator,
+    wrong: Wrong,
+    runs: HashMap<usize, (RunToken, Seen)>,
+    /// A launch that was taken too early, to be made good once the other run is over.
+    owed: Option<RunToken>,
+    last: Option<(DeviceAddress, u64)>,
+    shut: bool,
+}
+
+impl Mutant {
+    pub(crate) fn new(inner: Simulator, wrong: Wrong) -> Self {
+        Self { inner, wrong, runs: HashMap::new(), owed: None, last: None, shut: false }
+    }
+
+    fn is(&self, wrong: Wrong) -> bool {
+        self.wrong == wrong
+    }
+
+    /// Writes host memory the way a device does.
+    fn poke(&mut self, to: u64, bytes: &[u8]) {
+        let (from, len) = (HostBuffer::of(bytes), bytes.len() as u64);
+        let Ok(base) = self.inner.malloc(len.max(1)) else { return };
+        let _ = self.inner.copy_to(base, from.address(), len);
+        let _ = self.inner.copy_from(HostAddress(to), base, len);
+        let _ = self.inner.free(base);
+    }
+
+    fn peek(&mut self, from: u64, len: u64) -> Vec<u8> {
+        let into = HostBuffer::of(&vec![0; len as usize]);
+        let Ok(base) = self.inner.malloc(len.max(1)) else { return into.bytes() };
+        let _ = self.inner.copy_to(base, HostAddress(from), len);
+        let _ = self.inner.copy_from(into.address(), base, len);
+        let _ = self.inner.free(base);
+        into.bytes()
+    }
+
+    fn look_at(&mut self, args: &ChipStorageTaskArgs) -> Seen {
+        let tensors = args.tensors().map(<[ChipTensor]>::to_vec).unwrap_or_default();
+        let watched = matches!(
+            self.wrong,
+            Wrong::CopiesInputsBack | Wrong::SkipsCopyBackOfViews | Wrong::TruncatesBf16 | Wrong::SaturatesWholeNumbers
+        );
+        let mut before = Vec::new();
+        for tensor in tensors.iter().filter(|_| watched) {
+            let host = tensor.address_space() == AddressSpace::Host;
+            before.push(if host { self.peek(tensor.addr(), tensor.buffer_bytes()) } else { Vec::new() });
+        }
+        Seen { tensors, before, ..Seen::default() }
+    }
+
+    fn seen(&mut self, run: RunToken) -> Option<&mut Seen> {
+        self.runs.get_mut(&run.slot().index()).filter(|(token, _)| *token == run).map(|(_, seen)| seen)
+    }
+
+    /// Changes in host memory what a right device has just written there.
+    fn spoil(&mut self, seen: &Seen) {
+        let Some(out) = seen.tensors.last().copied() else { return };
+        let (host, width) = (out.address_space() == AddressSpace::Host, u64::from(out.dtype().element_bytes()));
+        let steps = out
+            .shape()
+            .iter()
+            .zip(out.strides())
+            .map(|(&size, &stride)| u64::from(size.max(1) - 1) * u64::from(stride));
+        let end = out.addr() + (out.start_offset() + steps.sum::<u64>()) * width;
+        let done = seen.launched && !seen.failed && host && out.extent() > 0;
+        match self.wrong {
+            Wrong::SpoilsTheLastElement if done && !out.is_contiguous() => self.poke(end, &vec![0x5a; width as usize]),
+            Wrong::WritesBehindTheLastElement if done && end + 2 * width <= out.addr() + out.buffer_bytes() => {
+                self.poke(end + width, &vec![0x5a; width as usize]);
+            }
+            Wrong::CopiesInputsBack if done => {
+                for (tensor, bytes) in seen.tensors.iter().zip(&seen.before).rev().skip(1) {
+                    self.poke(tensor.addr(), bytes);
+                }
+            }
+            Wrong::SkipsCopyBackOfViews if done && !out.is_contiguous() => {
+                self.poke(out.addr(), seen.before.last().map_or(&[], Vec::as_slice));
+            }
+            Wrong::CopiesBackWhatWasGivenUp if !seen.launched && host => self.poke(out.addr(), &[0x5a; 4]),
+            Wrong::CopiesBackTheUnproven if seen.failed && host => {
+                // The device takes no call any more; this memory is the case's own.
+                let bytes = HostBuffer::of(&[0x5a; 4]);
+                self.write_past_the_device(out.addr(), &bytes);
+            }
+            Wrong::TruncatesBf16 if done && out.dtype() == Dtype::Bf16 => self.recompute(seen, |a, b| {
+                let wide = |bits: [u8; 4]| f32::from_bits(u32::from(u16::from_le_bytes([bits[0], bits[1]])) << 16);
+                ((wide(a) + wide(b)).to_bits() >> 16).to_le_bytes()
+            }),
+            Wrong::SaturatesWholeNumbers if done && out.dtype() == Dtype::I32 => {
+                self.recompute(seen, |a, b| i32::from_le_bytes(a).saturating_add(i32::from_le_bytes(b)).to_le_bytes())
+            }
+            _ => {}
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn write_past_the_device(&mut self, to: u64, bytes: &HostBuffer) {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        for (offset, byte) in bytes.bytes().into_iter().enumerate() {
+            let at = std::ptr::with_exposed_provenance_mut(to as usize + offset);
+            // SAFETY: a byte of a live host tensor, which is reached by atomics alone.
+            unsafe { AtomicU8::from_ptr(at) }.store(byte, Ordering::Relaxed);
+        }
+    }
+
+    /// The sums of two dense inputs, by another rule.
+    fn recompute(&mut self, seen: &Seen, sum: impl Fn([u8; 4], [u8; 4]) -> [u8; 4]) {
+        let dense = seen.tensors.iter().all(|tensor| tensor.is_contiguous() && tensor.start_offset() == 0);
+        let ([a, b, _], true) = (seen.before.as_slice(), dense) else { return };
+        let out = seen.tensors[2];
+        let width = out.dtype().element_bytes() as usize;
+        let whole = |bytes: &[u8], at: usize| {
+            let mut word = [0; 4];
+            word[..width].copy_from_slice(&bytes[at..at + width]);
+            word
+        };
+        let len = out.extent() as usize * width;
+        if a.len() < len || b.len() < len {
+            return;
+        }
+        let sums: Vec<u8> =
+            (0..len).step_by(width).flat_map(|at| sum(whole(a, at), whole(b, at)).into_iter().take(width)).collect();
+        self.poke(out.addr(), &sums);
+    }
+
+    /// Changes how a failure is called.
+    fn call_it<T>(&mut self, result: Result<T, ChipError>) -> Result<T, ChipError> {
+        let failed = |call, code| ChipError::Failed { call, code, reason: Reason::from("it did not work") };
+        result.map_err(|error| match (self.wrong, error) {
+            (Wrong::CallsUnsupportedAFailure, ChipError::Unsupported { call, .. }) => failed(call, -1),
+            (Wrong::CallsIncompatibleAFailure, ChipError::Incompatible { call }) => failed(call, -1),
+            (Wrong::ForgetsCodes, ChipError::Failed { call, .. }) => failed(call, -1),
+            (_, error) => error,
+        })
+    }
+}
+
+impl DeviceRuntime for Mutant {
+    fn contract(&self) -> Contract {
+        if self.is(Wrong::ClaimsADeeperContract) {
+            let arena = [(ResourceKind::GmHeap, ResourceClass::HostPerRun)];
+            return PipelineContract::new(2, &arena)
+                .and_then(|raw| Contract::check(&raw))
+                .unwrap_or(Contract::absent());
+        }
+        self.inner.contract()
+    }
+
+    fn supports_concurrent_prepare(&self) -> bool {
+        !self.is(Wrong::PreparesBesideWhereItMayNot) && self.inner.supports_concurrent_prepare()
+    }
+
+    fn register(&mut self, slot: CallableSlot, callable: &[u8]) -> Result<(), ChipError> {
+        let result = self.inner.register(slot, callable);
+        match (self.wrong, &result) {
+            (Wrong::RegistersDuringARun, Err(ChipError::RunInFlight { .. })) => Ok(()),
+            (Wrong::TakesAnyCallable, Err(ChipError::CallableRefused { .. })) => Ok(()),
+            (Wrong::OverwritesACallable, Err(ChipError::CallableTaken { .. })) => {
+                self.inner.unregister(slot)?;
+                self.inner.register(slot, callable)
+            }
+            _ => self.call_it(result),
+        }
+    }
+
+    fn unregister(&mut self, slot: CallableSlot) -> Result<(), ChipError> {
+        let result = self.inner.unregister(slot);
+        match (self.wrong, &result) {
+            (Wrong::UnregistersDuringARun, Err(ChipError::RunInFlight { .. })) => Ok(()),
+            (Wrong::LeaksCode, Ok(())) => self.inner.malloc(4096).map(drop),
+            _ => self.call_it(result),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        callable: CallableSlot,
+        args: &ChipStorageTaskArgs,
+        config: &CallConfig,
+        run: RunDescriptor,
+    ) -> Result<RunToken, ChipError> {
+        let plain = CallConfig::ZERO;
+        if self.is(Wrong::CrashesOnDiagnostics) && config.is_diagnostic() {
+            std::process::abort();
+        }
+        let config = if self.is(Wrong::PreparesDiagnosticsBeside) { &plain } else { config };
+        let run = match self.wrong {
+            Wrong::UsesASlotBeyondTheDepth if run.slot() == PipelineSlot::One => {
+                RunDescriptor::Direct(PipelineSlot::Zero)
+            }
+            _ => run,
+        };
+        let seen = self.look_at(args);
+        let nothing = seen.tensors.iter().any(|tensor| tensor.extent() == 0);
+        if self.is(Wrong::LeaksABank) {
+            let _ = self.inner.malloc(4096);
+        }
+        let result = self.inner.prepare(callable, args, config, run);
+        if self.is(Wrong::LeaksRefusedArguments) && result.is_err() {
+            let _ = self.inner.malloc(4096);
+        }
+        let token = self.call_it(result).inspect_err(|error| {
+            if self.wrong == Wrong::LosesTheDeviceOnAnyFailure && matches!(error, ChipError::Failed { .. }) {
+                self.shut = true;
+            }
+        });
+        if self.is(Wrong::LosesTheDeviceOnAnyFailure) && self.shut && token.is_ok() {
+            let _ = self.inner.finalize(token.clone()?);
+            return Err(ChipError::DeviceGone { call: Call::Prepare });
+        }
+        let token = token?;
+        self.runs.insert(token.slot().index(), (token, seen));
+        if self.is(Wrong::LaunchesEarly) {
+            self.inner.launch(token)?;
+        }
+        if self.is(Wrong::HangsOnNothing) && nothing {
+            loop {
+                std::thread::park();
+            }
+        }
+        Ok(token)
+    }
+
+    fn launch(&mut self, run: RunToken) -> Result<(), ChipError> {
+        let early = self.is(Wrong::LaunchesEarly) && self.seen(run).is_some_and(|seen| !seen.launched);
+        let result = if early { Ok(()) } else { self.inner.launch(run) };
+        match (self.wrong, &result) {
+            (Wrong::OverlapsTwoRuns, Err(ChipError::LaunchOrder { .. })) => {
+                self.owed = Some(run);
+                return Ok(());
+            }
+            (Wrong::TakesStaleTokens, Err(ChipError::StaleToken { .. })) => return Ok(()),
+            (Wrong::GivesUpARefusedLaunch, Err(ChipError::Failed { .. })) => {
+                let _ = self.inner.finalize(run);
+            }
+            _ => {}
+        }
+        let failed = result.is_err();
+        if let Some(seen) = self.seen(run) {
+            seen.launched |= !failed;
+            seen.failed |= failed;
+        }
+        if self.is(Wrong::HidesFailuresOfTheDevice) && result.as_ref().is_err_and(ChipError::is_unproven) {
+            return Ok(());
+        }
+        self.call_it(result)
+    }
+
+    fn accepted(&self, run: RunToken) -> bool {
+        let known = self.runs.get(&run.slot().index()).filter(|(token, _)| *token == run);
+        match self.wrong {
+            Wrong::ForgetsAcceptance => false,
+            Wrong::AcceptsFromPrepareOn => known.is_some(),
+            Wrong::KeepsAcceptance => self.inner.accepted(run) || known.is_some_and(|(_, seen)| seen.launched),
+            _ => self.inner.accepted(run),
+        }
+    }
+
+    fn poll(&mut self, run: RunToken) -> Result<Progress, ChipError> {
+        let result = self.inner.poll(run);
+        if let (true, Some(seen)) = (result.is_err(), self.seen(run)) {
+            seen.failed = true;
+        }
+        match (self.wrong, &result) {
+            (Wrong::CompletesEarly, Ok(Progress::NotReady)) => Ok(Progress::Complete),
+            (Wrong::TakesStaleTokens, Err(ChipError::StaleToken { .. })) => Ok(Progress::Complete),
+            (Wrong::HidesFailuresOfTheDevice, Err(error)) if error.is_unproven() => Ok(Progress::Complete),
+            _ => result,
+        }
+    }
+
+    fn wait(&mut self, run: RunToken) -> Result<(), ChipError> {
+        let result = self.inner.wait(run);
+        if let (true, Some(seen)) = (result.is_err(), self.seen(run)) {
+            seen.failed = true;
+        }
+        match (self.wrong, &result) {
+            (Wrong::TakesStaleTokens, Err(ChipError::StaleToken { .. })) => Ok(()),
+            (Wrong::HidesFailuresOfTheDevice, Err(error)) if error.is_unproven() => Ok(()),
+            _ => result,
+        }
+    }
+
+    fn finalize(&mut self, run: RunToken) -> Result<(), ChipError> {
+        let result = self.inner.finalize(run);
+        if self.runs.get(&run.slot().index()).is_some_and(|(token, _)| *token == run)
+            && !self.is(Wrong::KeepsAcceptance)
+            && let Some((_, seen)) = self.runs.remove(&run.slot().index())
+        {
+            self.spoil(&seen);
+        }
+        if let Some(owed) = self.owed.take_if(|owed| *owed != run) {
+            self.inner.launch(owed)?;
+        }
+        match (self.wrong, &result) {
+            (Wrong::FinalizesTwice | Wrong::TakesStaleTokens, Err(ChipError::StaleToken { .. })) => Ok(()),
+            (Wrong::HidesFailuresOfTheDevice, Err(error)) if error.is_unproven() => Ok(()),
+            _ => self.call_it(result),
+        }
+    }
+
+    fn malloc(&mut self, bytes: u64) -> Result<DeviceAddress, ChipError> {
+        if self.is(Wrong::AllocatesNothing) && bytes == 0 {
+            return self.inner.malloc(1);
+        }
+        if let (Wrong::OverlapsAllocations, Some((base, room))) = (self.wrong, self.last)
+            && bytes <= room
+        {
+            return Ok(base);
+        }
+        let result = self.inner.malloc(bytes);
+        if let Ok(base) = result {
+            self.last = Some((base, bytes));
+        }
+        match (self.wrong, &result) {
+            (Wrong::AllocatesAfterTheLoss, Err(ChipError::DeviceGone { .. })) if !self.shut => {
+                Ok(laneway_sim::DEVICE_BASE)
+            }
+            (Wrong::AllocatesAfterTheEnd, Err(ChipError::DeviceGone { .. })) if self.shut => {
+                Ok(laneway_sim::DEVICE_BASE)
+            }
+            _ => result,
+        }
+    }
+
+    fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
+        if self.is(Wrong::ForgetsToFree) {
+            return Ok(());
+        }
+        self.last = self.last.filter(|(last, _)| *last != base);
+        let result = self.inner.free(base);
+        match (self.wrong, &result) {
+            (Wrong::FreesTwice, Err(ChipError::NotDeviceMemory { .. })) if base.0 >= laneway_sim::DEVICE_BASE.0 => {
+                Ok(())
+            }
+            (Wrong::FreesFromInside, Err(ChipError::NotABase { base, .. })) => self.inner.free(*base),
+            (Wrong::TakesHostPointers, Err(ChipError::NotDeviceMemory { address, .. }))
+                if address.0 < laneway_sim::DEVICE_BASE.0 =>
+            {
+                Ok(())
+            }
+            _ => result,
+        }
+    }
+
+    fn copy_to(&mut self, to: DeviceAddress, from: HostAddress, bytes: u64) -> Result<(), ChipError> {
+        let bytes = if self.is(Wrong::CopiesAByteTooFew) { bytes.saturating_sub(1) } else { bytes };
+        let result = self.inner.copy_to(to, from, bytes);
+        self.copied(result, to, bytes)
+    }
+
+    fn copy_from(&mut self, to: HostAddress, from: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
+        let result = self.inner.copy_from(to, from, bytes);
+        if self.is(Wrong::CopiesAByteTooMany) && result.is_ok() {
+            self.poke(to.0 + bytes, &[0x5a]);
+        }
+        if self.is(Wrong::ReadsDeadMemory) && matches!(result, Err(ChipError::NotDeviceMemory { .. })) {
+            return Ok(());
+        }
+        self.copied(result, from, bytes)
+    }
+
+    fn committed_memory(&self) -> u64 {
+        let leaked = if self.shut && self.is(Wrong::LeaksAtShutdown) { 64 } else { 0 };
+        self.inner.committed_memory() + leaked
+    }
+
+    fn shutdown(&mut self) -> Result<(), ChipError> {
+        if self.is(Wrong::FailsASecondShutdown) && self.shut {
+            return Err(ChipError::DeviceGone { call: Call::Shutdown });
+        }
+        self.shut = true;
+        self.inner.shutdown()
+    }
+}
+
+impl Mutant {
+    /// What a copy that was refused comes to.
+    fn copied(&self, result: Result<(), ChipError>, at: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
+        match (self.wrong, &result) {
+            (Wrong::IsOffByOneAtTheEnd, Err(ChipError::OutOfBounds { base, size, .. }))
+                if at.0.checked_add(bytes) == Some(base.0 + size + 1) =>
+            {
+                Ok(())
+            }
+            (Wrong::TakesHostPointers, Err(ChipError::NotDeviceMemory { .. })) if at.0 < laneway_sim::DEVICE_BASE.0 => {
+                Ok(())
+            }
+            _ => result,
+        }
+    }
+}
