@@ -252,23 +252,26 @@ impl Engine {
                 // The list was encoded from these very tensors, and the block lies within the address space.
                 let placed = crate::wire::args::place(self.arena.blob_mut(stored), index, address);
                 debug_assert!(placed.is_ok(), "the list has this tensor");
-                if let Ok(tensor) = tensor.with_address(address) {
-                    let range = tensor.byte_range();
-                    if !range.is_empty() {
-                        let (window, shape) = (Window::of(&tensor, range, base), Footprint::of(&tensor));
-                        let view = match tensor.is_contiguous() {
-                            true => View::Contiguous(range),
-                            false => View::Strided(&window, &shape),
-                        };
-                        let access = Access::Write;
-                        let plan = Plan::Search { update: false };
-                        let first = self.slots[slot].entries;
-                        self.slots[slot].entries = self.map.create(&NewEntry { slot, access, tree, view, plan }, first);
-                    }
+                if let Ok(tensor) = tensor.with_address(address)
+                    && !tensor.byte_range().is_empty()
+                {
+                    self.create_output(slot, tree, &tensor, base);
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);
             }
         }
+    }
+
+    /// Makes the entry of an output whose slab is new: nobody else has named a byte of it.
+    fn create_output(&mut self, slot: TaskSlot, tree: TreeIndex, tensor: &ChipTensor, base: u64) {
+        let (access, plan, range) = (Access::Write, Plan::Link, tensor.byte_range());
+        let first = self.slots[slot].entries;
+        self.slots[slot].entries = if tensor.is_contiguous() {
+            self.map.create(&NewEntry { slot, access, tree, view: View::Contiguous(range), plan }, first)
+        } else {
+            let (window, shape) = (Window::of(tensor, range, base), Footprint::of(tensor));
+            self.map.create(&NewEntry { slot, access, tree, view: View::Strided(&window, &shape), plan }, first)
+        };
     }
 
     pub(super) fn member_args(&self, slot: TaskSlot, member: usize) -> ArgsRef {

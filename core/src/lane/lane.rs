@@ -264,6 +264,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Compares trailer and lease with what was published (L-1).
+    #[inline]
     pub(super) fn compare<W: Words>(
         &self,
         words: &W,

@@ -76,8 +76,8 @@ impl Frame {
         stamp
     }
 
-    /// Whether the frame carries this dispatch: the words of [`stamp`](Self::stamp), compared in place.
-    #[inline]
+    /// Whether the frame carries this dispatch: the words of [`stamp`](Self::stamp), compared in place. Inlined, the seven words need no loop.
+    #[inline(always)]
     pub fn carries<W: Words>(self, words: &W, stamp: &Stamp) -> bool {
         words.holds(self.at(at::TRAILER), stamp.trailer.as_bytes())
             && words.holds(self.at(at::LEASE), stamp.lease.as_bytes())

@@ -315,6 +315,7 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Compares the frame with what was validated. If it changed, the report names both identities.
+    #[inline]
     pub(super) fn recheck<W: Words, R, B>(
         &self,
         slot: PipelineSlot,
@@ -324,6 +325,11 @@ impl<T: Copy + Eq> Machine<T> {
         if Frame::task(slot).carries(env.words, stamp) {
             return Ok(());
         }
+        Err(Self::identity_changed(slot, stamp, env))
+    }
+
+    #[cold]
+    fn identity_changed<W: Words, R, B>(slot: PipelineSlot, stamp: &Stamp, env: &mut Env<'_, W, R, B>) -> Leave {
         let found = Frame::task(slot).stamp(env.words);
         env.report.clear();
         let frame = slot.index();
@@ -331,7 +337,7 @@ impl<T: Copy + Eq> Machine<T> {
             env.report,
             "the identity in task frame {frame} changed while the child held it: it validated {stamp} and finds {found}"
         );
-        Err(Leave::Protocol)
+        Leave::Protocol
     }
 }
 
