@@ -55,6 +55,15 @@ fn a_filter_leaves_the_floors_and_what_it_names() {
 }
 
 #[test]
+fn the_tables_of_the_book_are_what_the_command_makes_of_its_data() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/performance/data");
+    let (success, out, err) = bench(&["--from", &format!("{folder}/processes.json")]);
+    assert!(success, "{err}");
+    let shown = std::fs::read_to_string(format!("{folder}/processes.txt")).expect("the tables");
+    assert_eq!(out.trim_end(), shown.trim_end(), "bench --from processes.json > processes.txt makes them anew");
+}
+
+#[test]
 fn a_slice_longer_than_a_mode_lasts_is_refused_with_the_usage() {
     let (success, _, err) = bench(&["--slice-ms", "1000"]);
     assert!(!success && err.contains("1 to 100 milliseconds") && err.contains("Usage"), "{err}");

@@ -27,6 +27,7 @@ mod trees;
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use cpu::{Load, Usage};
@@ -57,7 +58,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let shown = run(&options).and_then(|report| {
+    let report = match &options.from {
+        Some(file) => read(file),
+        None => run(&options),
+    };
+    let shown = report.and_then(|report| {
         if let Some(file) = &options.svg {
             fs::write(file, picture::svg(&report)?)?;
         }
@@ -73,6 +78,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A report that was made earlier, held against the targets of today.
+fn read(file: &Path) -> Result<Report, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut report: Report = serde_json::from_str(&text)?;
+    report.targets = targets::of(&report);
+    Ok(report)
 }
 
 fn run(options: &Options) -> Result<Report, Failure> {

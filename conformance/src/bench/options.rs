@@ -20,6 +20,7 @@ request. Prints medians by cache mode, and which targets are met.
   --slice-ms <n>    one slice; at most 100 (20)
   --quick           a look of a few seconds, too short to judge anything
   --filter <text>   only the case of that name, or cases whose names contain it, and the floors
+  --from <file>     measures nothing, but shows what --json printed once
   --svg <file>      also a picture of the mode that was seen most
   --json            everything that was found, for machines
   --help            this text";
@@ -31,6 +32,8 @@ pub(super) struct Options {
     pub(super) load_time: Duration,
     pub(super) filter: Option<String>,
     pub(super) json: bool,
+    /// A report that is only shown.
+    pub(super) from: Option<PathBuf>,
     /// Where the picture goes.
     pub(super) svg: Option<PathBuf>,
 }
@@ -44,6 +47,7 @@ impl Options {
             load_time: Duration::from_secs(5),
             filter: None,
             json: false,
+            from: None,
             svg: None,
         };
         while let Some(argument) = parser.next()? {
@@ -62,6 +66,7 @@ impl Options {
                 }
                 Long("filter") => options.filter = Some(parser.value()?.string()?),
                 Long("json") => options.json = true,
+                Long("from") => options.from = Some(parser.value()?.into()),
                 Long("svg") => options.svg = Some(parser.value()?.into()),
                 Long("help") | Short('h') => return Ok(None),
                 other => return Err(other.unexpected()),
