@@ -28,14 +28,18 @@ pub(super) fn cases(trees: &Trees) -> Vec<Case<'_>> {
         }),
     ];
     for (subs, tree) in &trees.pools {
-        let (id, title) = (format!("pool_{subs}"), format!("{subs} children: 2,000 no-op tasks, each"));
+        let (id, title) = (format!("pool_{subs}"), format!("{}: 2,000 no-op tasks, each", children(*subs)));
         cases.push(Case::free(&id, &title, move |slice| independent(tree, slice, Extra::None)));
     }
     for (subs, tree) in &trees.pools {
-        let (id, title) = (format!("busy_pool_{subs}"), format!("{subs} children: 100 µs tasks, each"));
+        let (id, title) = (format!("busy_pool_{subs}"), format!("{}: 100 µs tasks, each", children(*subs)));
         cases.push(Case::free(&id, &title, move |slice| busy(tree, slice)));
     }
     cases
+}
+
+fn children(count: u32) -> String {
+    if count == 1 { "1 child".to_owned() } else { format!("{count} children") }
 }
 
 fn round_robin(tree: &NamedTree, slice: &mut Slice) -> Result<(), Failure> {
