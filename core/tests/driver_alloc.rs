@@ -80,7 +80,7 @@ fn a_dispatch_allocates_nothing() {
         waitable: false,
         poison_grace: EndpointSpec::POISON_GRACE,
     };
-    let mut driver = Driver::new(engine, [(spec, &words)]);
+    let mut driver = Driver::new(engine, [(spec, &words)]).unwrap();
     let (args, digest) = (TaskArgs::new(), Digest([3; 32]));
     let mut watches = Vec::with_capacity(8);
     let mut runs = |driver: &mut Driver<&ArrayWords>, count: u32| {

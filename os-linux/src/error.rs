@@ -54,6 +54,14 @@ pub enum Error {
         /// What to change; empty where nothing general can be said.
         remedy: &'static str,
     },
+    /// Another process cannot be looked at.
+    #[error("process {pid} cannot be looked at: {why}; it must run, and belong to this user unless root asks")]
+    Observe {
+        /// Its id.
+        pid: i32,
+        /// The kernel's answer.
+        why: String,
+    },
     /// A region of shared memory is larger than a limit of this process allows.
     #[error("{what} needs {needed} bytes, but {setting} allows {limit} bytes: raise it or configure a smaller size")]
     MemoryLimit {

@@ -1,16 +1,16 @@
 //! What a worker and its children are doing (P-20).
 
 use std::fmt;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use laneway_core::ids::{DispatchId, EndpointIndex, RunId};
+use laneway_core::ids::{DispatchId, RunId};
 use laneway_core::lane::{ExitCause, Label, Phase};
 use laneway_core::wire::Digest;
+use laneway_core::wire::extension::ChildActivity;
 
+use crate::board;
 use crate::error::CpuOverlap;
-use crate::live::{Inner, Live};
-use crate::supervisor::Child;
+use crate::live::Live;
 use crate::sys::clock;
 use crate::worker::{Worker, WorkerState};
 
@@ -18,6 +18,8 @@ use crate::worker::{Worker, WorkerState};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Health {
+    /// The process that the worker runs in.
+    pub pid: i32,
     /// The worker's level.
     pub level: u32,
     /// Where the worker is in its life.
@@ -26,8 +28,16 @@ pub struct Health {
     pub ready: bool,
     /// Bytes of its regions that are backed by memory (P-33).
     pub committed_bytes: u64,
-    /// Children that were given some CPUs both (P-21).
+    /// Children that were given some CPUs both (P-21). Not known of a worker in another process.
     pub cpu_overlaps: Vec<CpuOverlap>,
+    /// How long it has been ready.
+    pub age: Duration,
+    /// How long a driver spins before it sleeps, as configured; zero where spinning is of no use.
+    pub window: Duration,
+    /// What a wake through the kernel was found to take here; zero if that was not measured.
+    pub wake: Duration,
+    /// How long its drivers have spun.
+    pub spinning: Duration,
     /// Its children, by endpoint; none before init and after close.
     pub children: Vec<ChildHealth>,
 }
@@ -39,17 +49,49 @@ pub struct ChildHealth {
     /// What users call it.
     pub label: Label,
     /// What kind of child it is.
-    pub kind: &'static str,
+    pub kind: String,
     /// Its process id; of a child that is a thread, that of its worker's process (P-27).
     pub pid: i32,
-    /// What it is doing.
+    /// What it is doing, as its parent sees it.
     pub doing: Doing,
+    /// What it says it is doing.
+    pub activity: ChildActivity,
+    /// How long ago it began that.
+    pub last_progress: Duration,
+    /// Tasks that it has finished, failed ones included.
+    pub tasks: u64,
+    /// How long it has been at tasks, without the one that it is at.
+    pub busy: Duration,
+    /// How long it has spun for work.
+    pub spinning: Duration,
+    /// How long it has been ready.
+    pub age: Duration,
+}
+
+impl ChildHealth {
+    /// The part of its life that it spent in tasks that are finished, 0 to 1.
+    #[must_use]
+    pub fn utilisation(&self) -> f64 {
+        share(self.busy, self.age)
+    }
+
+    /// The part of its life that it spent spinning for work, 0 to 1.
+    #[must_use]
+    pub fn spin_share(&self) -> f64 {
+        share(self.spinning, self.age)
+    }
+}
+
+fn share(part: Duration, of: Duration) -> f64 {
+    if of.is_zero() { 0.0 } else { (part.as_secs_f64() / of.as_secs_f64()).min(1.0) }
 }
 
 /// What a child is doing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Doing {
+    /// Its mailbox cannot be read: it, or the process that is looked at, is just going.
+    Unknown,
     /// It waits for work.
     Idle,
     /// It has a task.
@@ -93,6 +135,7 @@ impl fmt::Display for ChildHealth {
 impl fmt::Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unknown => f.write_str("unknown"),
             Self::Idle => f.write_str("idle"),
             Self::Busy { run, dispatch, callable, phase, age } => {
                 write!(f, "run {run}, dispatch {dispatch}, {phase} for {age:?}")?;
@@ -116,8 +159,8 @@ impl fmt::Display for Health {
 }
 
 impl Worker {
-    /// What the worker and its children are doing. Callable at any time and from any thread: it waits for nothing but a step of
-    /// whoever drives.
+    /// What the worker and its children are doing. Callable at any time and from any thread: it waits for nobody who
+    /// drives.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -137,11 +180,16 @@ impl Worker {
         match live {
             Some(live) => live.health(state),
             None => Health {
+                pid: std::process::id() as i32,
                 level,
                 state: state.name(),
                 ready: false,
                 committed_bytes: 0,
                 cpu_overlaps: Vec::new(),
+                age: Duration::ZERO,
+                window: Duration::ZERO,
+                wake: Duration::ZERO,
+                spinning: Duration::ZERO,
                 children: Vec::new(),
             },
         }
@@ -149,38 +197,16 @@ impl Worker {
 }
 
 impl Live {
+    /// Looks at words and atomics alone: no lock of whoever drives.
     pub(crate) fn health(&self, state: WorkerState) -> Health {
-        let inner = self.lock();
-        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
-        let children: Vec<_> = supervisor.endpoints().map(|(at, child)| child_health(&inner, at, child)).collect();
-        let lives = |child: &ChildHealth| matches!(child.doing, Doing::Idle | Doing::Busy { .. });
+        let board = self.board.words();
+        let found = board::look(board, self.board.len(), clock::now(), |i, _| Some(self.words[i]));
         Health {
-            level: self.config.level,
+            ready: found.ready && state == WorkerState::Ready,
             state: state.name(),
-            ready: state == WorkerState::Ready && children.iter().all(lives),
             committed_bytes: self.space.committed_bytes(),
             cpu_overlaps: self.config.cpus.overlaps().collect(),
-            children,
+            ..found
         }
     }
-}
-
-fn child_health(inner: &Inner, endpoint: EndpointIndex, child: &Child) -> ChildHealth {
-    let lane = inner.driver.lane(endpoint);
-    let flight = lane.and_then(|lane| lane.active().or(lane.staged()));
-    let reason = lane.and_then(|lane| lane.poison());
-    let doing = match (child.host.exit(), reason, flight) {
-        (Some(cause), ..) => Doing::Dead { cause },
-        (None, Some(reason), _) => Doing::Poisoned { reason: reason.to_string() },
-        (None, None, Some(flight)) => Doing::Busy {
-            run: flight.identity.run,
-            dispatch: flight.identity.dispatch,
-            callable: inner.driver.engine().payload(flight.key).map(|payload| *payload.digest),
-            phase: flight.phase,
-            age: clock::now().since(flight.since),
-        },
-        (None, None, None) => Doing::Idle,
-    };
-    let pid = child.host.place().pid().unwrap_or_else(|| std::process::id() as i32);
-    ChildHealth { label: child.label, kind: child.kind, pid, doing }
 }

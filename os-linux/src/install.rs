@@ -226,7 +226,7 @@ impl Live {
     fn settle<R>(&self, mut inner: Guard<'_>, change: impl FnOnce(&mut Inner) -> R) -> R {
         let result = change(&mut inner);
         inner.changes += 1;
-        self.tell_sleepers(&inner);
+        self.tell_sleepers(&mut inner);
         result
     }
 }

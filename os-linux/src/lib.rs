@@ -25,6 +25,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod board;
 pub mod child_entry;
 pub mod sys;
 
@@ -53,8 +54,10 @@ mod supervisor;
 mod table;
 mod tensor;
 mod view;
+mod waiting;
 mod worker;
 
+pub use board::observe;
 pub use callable::{BoxError, CallableHandle, Role};
 pub use chip_worker::{ChipHandle, ChipRun, ChipWorker};
 pub use element::Element;

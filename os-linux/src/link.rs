@@ -22,15 +22,15 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Descriptors of one child in its parent once it runs: three bells, lifeline, subtree pipe, pidfd; and during its fork
-    /// the other ends of the two pipes. A thread child has three bells, both ends of its lifeline, the bell of its end and a
-    /// wait set.
-    pub(crate) const DESCRIPTORS: u64 = 8;
+    /// Descriptors of one child in its parent once it runs: mailbox, three bells, lifeline, subtree pipe, pidfd; and during its
+    /// fork the other ends of the two pipes. A thread child has the mailbox, three bells, both ends of its lifeline, the bell of
+    /// its end and a wait set.
+    pub(crate) const DESCRIPTORS: u64 = 9;
 
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let bytes = laneway_core::wire::frame::REGION_BYTES;
         Ok(Self {
-            mailbox: Region::new(&format!("laneway {name}"), bytes, Sharing::Given)?,
+            mailbox: Region::new(&format!("laneway {name}"), bytes, Sharing::Shown)?,
             wake: Arc::new(Bell::new()?),
             waiter: Bell::new()?,
             owner: Bell::new()?,

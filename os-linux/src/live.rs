@@ -13,13 +13,14 @@ use laneway_core::time::Instant;
 use laneway_core::wire::ByteRange;
 
 use crate::Error;
+use crate::board::Board;
 use crate::callable::Role;
 use crate::config::Config;
 use crate::device_memory::DeviceBooks;
 use crate::install::Scope;
 use crate::late::Images;
 use crate::memory::Space;
-use crate::progress::{BellWord, Inbox, Right};
+use crate::progress::{BellWord, Inbox, Progress};
 use crate::registry::Registry;
 use crate::run::Outcomes;
 use crate::supervisor::Supervisor;
@@ -29,16 +30,15 @@ use crate::sys::lineage::Lineage;
 use crate::sys::spin::SpinWindow;
 use crate::sys::timer::Timer;
 use crate::sys::words::MappedWords;
+use crate::waiting::ParentWait;
 use crate::worker::Outer;
 
 /// What the lock of a worker guards.
 pub(crate) struct Inner {
     pub(crate) driver: Driver<MappedWords>,
     pub(crate) registry: Registry,
-    /// Who owns progress.
-    pub(crate) right: Right,
-    /// Threads that sleep because another one drives.
-    pub(crate) sleepers: u32,
+    /// Who owns progress, and who waits for it.
+    pub(crate) progress: Progress,
     /// Callers of `submit` are served in arrival order: the ticket being served, and the next one to give out (E-1).
     pub(crate) serving: u64,
     pub(crate) tickets: u64,
@@ -70,6 +70,8 @@ pub(crate) struct Inner {
     pub(crate) freed: Vec<u64>,
     /// The driver's list of words to spin on; kept for its memory.
     pub(crate) watches: Vec<Watch>,
+    /// How long a driver spins before it sleeps.
+    pub(crate) wait: ParentWait,
     /// What the driver's wait set reported; taken by whoever sleeps on it.
     pub(crate) events: Option<Events>,
 }
@@ -85,6 +87,8 @@ pub(crate) struct Live {
     pub(crate) builders: Condvar,
     pub(crate) bell: Arc<BellWord>,
     pub(crate) inbox: Inbox,
+    /// What is told of the worker and its children, to whoever looks.
+    pub(crate) board: Board,
     /// Whether a driver panicked: nobody has the right that it held.
     pub(crate) panicked: AtomicBool,
     /// The mailboxes, by endpoint, for looking at them without the lock.
@@ -98,7 +102,8 @@ pub(crate) struct Live {
     pub(crate) control: Bell,
     /// Wakes the background thread when a callback has been silent for a while.
     pub(crate) takeover: Timer,
-    pub(crate) window: SpinWindow,
+    /// How long a driver waits for threads that it lets in.
+    window: SpinWindow,
     pub(crate) supervisor: Mutex<Supervisor>,
     pub(crate) space: Arc<Space>,
     /// What each NEXT_LEVEL worker runs, by its id.
@@ -133,6 +138,9 @@ pub(crate) struct Parts {
     pub(crate) images: Images,
     pub(crate) outer: Option<Outer>,
     pub(crate) config: Config,
+    pub(crate) wait: ParentWait,
+    pub(crate) board: Board,
+    pub(crate) window: SpinWindow,
 }
 
 impl Live {
@@ -140,8 +148,7 @@ impl Live {
         let inner = Inner {
             driver,
             registry,
-            right: Right::Background,
-            sleepers: 0,
+            progress: Progress::new(),
             serving: 0,
             tickets: 0,
             builder: None,
@@ -158,6 +165,7 @@ impl Live {
             devices: DeviceBooks::new(parts.next_level.len()),
             freed: Vec::new(),
             watches: Vec::with_capacity(3 * parts.words.len()),
+            wait: parts.wait,
             events: Some(Events::new()),
         };
         Self {
@@ -165,9 +173,10 @@ impl Live {
             contenders: AtomicU32::new(0),
             turn: Condvar::new(),
             builders: Condvar::new(),
-            window: parts.config.spin_window(),
+            window: parts.window,
             bell: parts.bell,
             inbox: Inbox::default(),
+            board: parts.board,
             panicked: AtomicBool::new(false),
             words: parts.words,
             wakes: parts.wakes,
@@ -275,8 +284,22 @@ impl Inner {
 /// The doorbells of the children, by endpoint.
 pub(crate) struct Wakes(pub(crate) Box<[Arc<Bell>]>);
 
-impl Doorbells for &Wakes {
+/// What one round does besides storing into mailboxes.
+pub(crate) struct Ringer<'a> {
+    pub(crate) wakes: &'a Wakes,
+    pub(crate) board: &'a Board,
+    pub(crate) now: Instant,
+    /// Whether it woke a child.
+    pub(crate) rang: bool,
+}
+
+impl Doorbells for Ringer<'_> {
     fn ring(&mut self, endpoint: EndpointIndex) {
-        self.0[endpoint.index()].ring();
+        self.rang = true;
+        self.wakes.0[endpoint.index()].ring();
+    }
+
+    fn published(&mut self, endpoint: EndpointIndex) {
+        self.board.published(endpoint, self.now);
     }
 }

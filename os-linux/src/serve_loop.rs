@@ -4,16 +4,18 @@ use laneway_core::serve::{Child, Runner, Served};
 use laneway_core::wire::extension;
 
 use crate::progress::ParentRing;
+use crate::sys::clock;
 use crate::sys::park::{Backoff, Bed, Woke};
-use crate::sys::spin::SpinWindow;
 use crate::sys::words::MappedWords;
+use crate::waiting::{ChildWait, Status};
 
 /// Serves until the parent asks the child to leave or is gone; the exit status.
 pub(crate) fn serve<R: Runner>(
     child: &mut Child<MappedWords, R>,
     ring: &mut ParentRing<'_>,
     mut bed: Bed,
-    window: SpinWindow,
+    wait: &ChildWait,
+    status: &Status,
 ) -> i32 {
     let words = *child.words();
     let mut looks = 0;
@@ -23,26 +25,34 @@ pub(crate) fn serve<R: Runner>(
         match served {
             Served::Exit(status) => return status.into(),
             Served::Worked => {
+                status.worked(clock::now());
                 looks = 0;
                 backoff = Backoff::new();
                 continue;
             }
             // No word tells when a device is done: looked at for as long as a spin lasts, then now and then.
-            Served::Running if looks < window.turns() => {
+            Served::Running if looks < wait.turns() => {
                 looks += 1;
                 core::hint::spin_loop();
                 continue;
             }
             Served::Running => {}
             Served::Idle => {
-                if window.until(|| child.has_work()) {
+                let spun = wait.next_window().spin(|| child.has_work());
+                status.spun(wait.nanos(spun.turns));
+                if spun.ready {
                     continue;
                 }
             }
         }
+        status.parks();
         let nap = (served == Served::Running).then(|| backoff.next_nap());
-        if bed.park(&words, extension::PARKED, nap, || child.has_work()) == Woke::ParentGone {
-            child.orphaned();
+        let woke = bed.park(&words, extension::PARKED, nap, || child.has_work());
+        status.woke(clock::now());
+        match woke {
+            Woke::ParentGone => child.orphaned(),
+            Woke::Bell => wait.woken(),
+            Woke::Work | Woke::TimedOut => {}
         }
     }
 }

@@ -125,10 +125,6 @@ impl Controls {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Whether every control has ended.
     pub(super) fn is_idle(&self) -> bool {
         self.entries.iter().all(|entry| matches!(entry.stage, Stage::Ended(_)))

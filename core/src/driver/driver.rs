@@ -9,12 +9,14 @@ use super::busy::BusySet;
 use super::controls::{ControlTicket, Controls, Sendable};
 use super::error::{ControlError, ControlFault, DriverError};
 use super::port::Port;
-use super::watch::{Doorbells, Step, Watch};
+use super::sub_pool::{SubPool, Thrift};
+use super::watch::{Doorbells, Step, Wake, Watch};
 use crate::engine::{Action, Engine, Outcome as Ended, Ticket};
 use crate::ids::{EndpointIndex, RunId};
 use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison};
 use crate::mailbox::{LONG_TEXT, Peer, Text, Words, extension};
 use crate::time::Instant;
+use crate::wire::Protocol;
 use crate::wire::control::ControlRequest;
 
 /// A message: what stands in front of a child's text, and the text.
@@ -25,23 +27,39 @@ type Message = Text<{ LONG_TEXT + 256 }>;
 #[derive(Debug)]
 pub struct Driver<W> {
     engine: Engine,
-    ports: Vec<Port<W>>,
+    pub(super) ports: Vec<Port<W>>,
     busy: BusySet,
     controls: Controls,
     text: Text<LONG_TEXT>,
     message: Message,
     kills: Vec<EndpointIndex>,
+    poisoned: Vec<EndpointIndex>,
+    pub(super) subs: Thrift,
 }
 
 impl<W: Words> Driver<W> {
     /// Joins an engine with its endpoints; the position of an endpoint is the
     /// [`EndpointIndex`] that its [`WorkerSpec`](crate::engine::WorkerSpec) names. INIT_READY of each was consumed.
-    pub fn new(engine: Engine, endpoints: impl IntoIterator<Item = (EndpointSpec, W)>) -> Self {
+    ///
+    /// # Errors
+    /// [`DriverError::Protocol`] for an endpoint whose child expects described tensors: the engine encodes addressed ones
+    /// alone. [`DriverError::NoSuchEndpoint`] for a worker of the engine that is none of these.
+    pub fn new(engine: Engine, endpoints: impl IntoIterator<Item = (EndpointSpec, W)>) -> Result<Self, DriverError> {
         let ports: Vec<_> = endpoints.into_iter().map(|(spec, words)| Port::new(spec, words)).collect();
+        if let Some(spec) =
+            ports.iter().map(|port| port.lane.spec()).find(|spec| spec.protocol != Protocol::ChipTensors)
+        {
+            return Err(DriverError::Protocol { label: spec.label, protocol: spec.protocol });
+        }
+        let last = engine.endpoints().max();
+        if let Some(endpoint) = last.filter(|last| last.index() >= ports.len()) {
+            return Err(DriverError::NoSuchEndpoint { endpoint, endpoints: ports.len() });
+        }
         let busy = BusySet::new(ports.len());
         let controls = Controls::new(64.max(4 * ports.len()));
-        let kills = Vec::with_capacity(ports.len());
-        Self { engine, ports, busy, controls, text: Text::new(), message: Text::new(), kills }
+        let (kills, poisoned) = (Vec::with_capacity(ports.len()), Vec::with_capacity(ports.len()));
+        let (text, message, subs) = (Text::new(), Text::new(), Thrift::default());
+        Ok(Self { engine, ports, busy, controls, text, message, kills, poisoned, subs })
     }
 
     /// The engine.
@@ -61,9 +79,25 @@ impl<W: Words> Driver<W> {
         self.ports.get(endpoint.index()).map(|port| &port.lane)
     }
 
+    /// Says when a sleeping SUB child is worth its wake.
+    pub fn set_sub_pool(&mut self, pool: SubPool) {
+        self.subs.set(pool);
+    }
+
+    /// What a task took lately, from its dispatch to its end; zero before the first has ended.
+    #[must_use]
+    pub const fn recent_task(&self) -> Duration {
+        self.subs.recent_task()
+    }
+
     /// One bounded round: takes in what busy endpoints published, tells the engine, sends what it wants sent. Costs what
     /// changed, not what exists (E-37).
     pub fn step(&mut self, now: Instant, bells: &mut impl Doorbells) -> Step {
+        self.round(now, Wake::All, bells)
+    }
+
+    /// As [`step`](Self::step), which wakes whatever child there is something for; `wake` may leave that for a later round.
+    pub fn round(&mut self, now: Instant, wake: Wake, bells: &mut impl Doorbells) -> Step {
         let mut progressed = false;
         let mut deadline = self.controls.deadline();
         let mut from = 0;
@@ -76,7 +110,13 @@ impl<W: Words> Driver<W> {
             progressed |= self.send_controls(now, bells);
         }
         // Completions were processed above, so nothing is placed on stale knowledge (E-35).
-        while let Some(action) = self.engine.next_action() {
+        let mut may_wake = wake == Wake::All;
+        loop {
+            let spare = self.spares_a_wake(now);
+            self.engine.hold_subs(spare && !may_wake);
+            let Some(action) = self.engine.next_action() else { break };
+            // One at a time: the next look shows whether it helped.
+            may_wake &= !spare;
             self.perform(action, now, bells);
             progressed = true;
         }
@@ -114,8 +154,11 @@ impl<W: Words> Driver<W> {
     /// After anything was done on a lane: wakes the child if something was published to it asleep, and keeps the busy set.
     fn settle(&mut self, endpoint: EndpointIndex, bells: &mut impl Doorbells) {
         let port = &mut self.ports[endpoint.index()];
-        if port.lane.take_published() && port.lane.child() == Peer::Known && extension::take_sleeper(&port.words) {
-            bells.ring(endpoint);
+        if port.lane.take_published() {
+            if port.lane.child() == Peer::Known && extension::take_sleeper(&port.words) {
+                bells.ring(endpoint);
+            }
+            bells.published(endpoint);
         }
         if port.is_quiet() {
             self.busy.remove(endpoint);
@@ -151,6 +194,7 @@ impl<W: Words> Driver<W> {
                 self.describe(endpoint, format_args!("{reason}; {}", reason.remedy()));
                 // Only an endpoint that the engine was not told of could be refused, and then it sends nothing there.
                 let _ = self.engine.endpoint_dead(endpoint, self.message.as_str());
+                self.poisoned.push(endpoint);
                 self.drop_held(endpoint);
             }
         }
@@ -160,6 +204,7 @@ impl<W: Words> Driver<W> {
         let lane = &self.ports[endpoint.index()].lane;
         match outcome {
             Outcome::Success => {
+                self.subs.took(self.ports[endpoint.index()].sent, now);
                 self.engine.completed(ticket, Ended::Success);
             }
             Outcome::Skipped => {
@@ -218,13 +263,14 @@ impl<W: Words> Driver<W> {
         let mut sent = false;
         for prepare_only in [false, true] {
             let Self { engine, ports, .. } = self;
-            let Port { words, lane, held_active, held_staged } = &mut ports[endpoint.index()];
+            let Port { words, lane, held_active, held_staged, sent: sent_at } = &mut ports[endpoint.index()];
             let held = if prepare_only { held_staged } else { held_active };
             let Some(ticket) = *held else { continue };
             if lane.is_held_back(prepare_only) {
                 continue;
             }
             *held = None;
+            *sent_at = now;
             sent = true;
             // A dispatch that is over meanwhile has no payload, and nobody waits for it.
             let Some(payload) = engine.payload(ticket) else { continue };
@@ -318,12 +364,6 @@ impl<W: Words> Driver<W> {
         self.controls.take(ticket)
     }
 
-    /// Whether a control is under way, or its result has not been fetched.
-    #[must_use]
-    pub fn has_controls(&self) -> bool {
-        !self.controls.is_empty()
-    }
-
     /// How many controls are over, since the driver was built: when this changes, whoever waits for one looks at
     /// [`control_result`](Self::control_result).
     #[must_use]
@@ -391,6 +431,11 @@ impl<W: Words> Driver<W> {
             let _ = self.engine.stuck(endpoint, self.message.as_str());
             self.busy.insert(endpoint);
         }
+    }
+
+    /// Endpoints that were poisoned since the last call; [`Lane::poison`] says why.
+    pub fn take_poisoned(&mut self) -> impl Iterator<Item = EndpointIndex> + '_ {
+        self.poisoned.drain(..)
     }
 
     /// Endpoints whose poisoned child used up its grace since the last call: their owner kills them (L-35).

@@ -3,6 +3,7 @@
 use crate::ids::EndpointIndex;
 use crate::lane::{Label, Poison};
 use crate::mailbox::Text;
+use crate::wire::Protocol;
 use crate::wire::control::ControlCommand;
 use core::time::Duration;
 
@@ -17,6 +18,14 @@ pub enum DriverError {
         endpoint: EndpointIndex,
         /// How many there are.
         endpoints: usize,
+    },
+    /// A child that serves another version of the argument blob than the engine encodes.
+    #[error("{label} serves protocol {}, and this worker encodes arguments for protocol {} alone", .protocol.version(), Protocol::ChipTensors.version())]
+    Protocol {
+        /// Whose child.
+        label: Label,
+        /// What it serves.
+        protocol: Protocol,
     },
     /// Too many controls wait for their turn or for their result to be fetched.
     #[error("{limit} controls are under way already; wait for one of them before asking for the next")]
@@ -109,10 +118,16 @@ mod tests {
         let refusals = [
             (DriverError::NoSuchEndpoint { endpoint: EndpointIndex(9), endpoints: 3 }, ["endpoint 9", "has 3"]),
             (DriverError::TooManyControls { limit: 64 }, ["64 controls", "wait"]),
+            (
+                DriverError::Protocol { label: Label::Sub(SubId(4)), protocol: Protocol::Tensors },
+                ["sub 4 serves protocol 3", "protocol 2 alone"],
+            ),
         ];
         for (refusal, facts) in refusals {
             match refusal {
-                DriverError::NoSuchEndpoint { .. } | DriverError::TooManyControls { .. } => {}
+                DriverError::NoSuchEndpoint { .. }
+                | DriverError::TooManyControls { .. }
+                | DriverError::Protocol { .. } => {}
             }
             for fact in facts {
                 assert!(refusal.to_string().contains(fact), "{refusal} does not say {fact:?}");

@@ -6,10 +6,12 @@ mod controls;
 mod driver;
 mod error;
 mod port;
+mod sub_pool;
 mod watch;
 
 pub use crate::lane::{EndpointSpec, ExitCause, Frames, Label};
 pub use controls::ControlTicket;
 pub use driver::Driver;
 pub use error::{ControlError, ControlFault, DriverError};
-pub use watch::{Doorbells, Step, Watch};
+pub use sub_pool::SubPool;
+pub use watch::{Doorbells, Step, Wake, Watch};

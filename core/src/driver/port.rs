@@ -3,6 +3,7 @@
 use super::controls::ControlTicket;
 use crate::engine::Ticket;
 use crate::lane::{EndpointSpec, Lane};
+use crate::time::Instant;
 
 /// One endpoint.
 #[derive(Debug)]
@@ -13,12 +14,14 @@ pub(super) struct Port<W> {
     pub(super) held_active: Option<Ticket>,
     /// The same of the next run.
     pub(super) held_staged: Option<Ticket>,
+    /// When the last dispatch was sent.
+    pub(super) sent: Instant,
 }
 
 impl<W: crate::mailbox::Words> Port<W> {
     pub(super) fn new(spec: EndpointSpec, words: W) -> Self {
         let lane = Lane::new(spec, &words);
-        Self { words, lane, held_active: None, held_staged: None }
+        Self { words, lane, held_active: None, held_staged: None, sent: Instant::from_nanos(0) }
     }
 
     /// Whether nothing needs to be looked at until somebody sends something.

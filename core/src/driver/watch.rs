@@ -8,6 +8,18 @@ pub trait Doorbells {
     /// Wakes the child of `endpoint` in the kernel. Called after the publish, after a full fence, and only if the child had
     /// announced that it sleeps; its announcement is already taken back, so a second call means that it slept again.
     fn ring(&mut self, endpoint: EndpointIndex);
+
+    /// Something was published to `endpoint`, whether or not its child sleeps. For surroundings that keep the time of it.
+    fn published(&mut self, _endpoint: EndpointIndex) {}
+}
+
+/// How a round treats SUB children that sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wake {
+    /// Another round follows soon: a task that a child at work is about to be free for waits for that child.
+    Spare,
+    /// The last round before a sleep: one that leaves without progress has left nothing that could be placed.
+    All,
 }
 
 /// What one round of [`Driver::step`](super::Driver::step) came to.

@@ -27,6 +27,7 @@ mod schedule;
 mod scope;
 mod signals;
 mod slot;
+mod spare;
 mod stage;
 mod stall;
 mod submit;
@@ -48,6 +49,7 @@ pub use query::{Memory, Usage};
 pub use run::{FailureKind, RunEvent, RunOutcome, RunPhase};
 pub use signals::Signals;
 pub use slot::{TaskEvent, TaskState};
+pub use spare::Spare;
 pub use stall::{BlockedGroup, BlockedMember};
 pub use submit::{Allocated, Submission, Target};
 pub use text::TEXT_BYTES;
@@ -105,6 +107,8 @@ pub struct Engine {
     work: bool,
     stopping: bool,
     strict_war: bool,
+    /// Single SUB tasks stay in their queue.
+    subs_held: bool,
     /// How often a step looked at a worker.
     #[cfg(test)]
     looked_at: u64,
@@ -149,6 +153,7 @@ impl Engine {
             work: false,
             stopping: false,
             strict_war: config.strict_war,
+            subs_held: false,
             #[cfg(test)]
             looked_at: 0,
         })

@@ -222,6 +222,9 @@ impl Engine {
         if usize::from(self.slots[slot].members) > self.workers.idle_subs.len() {
             return None;
         }
+        if self.subs_held && matches!(self.slots[slot].kind, Kind::Sub) {
+            return None;
+        }
         live.subs.pop(&mut self.slots);
         match self.slots[slot].kind {
             Kind::Group { first, .. } => {

@@ -4,8 +4,11 @@
 //! announcement back with 1 → 0 *after* its publish and *before* the kernel wake. The other way round the sleeper could
 //! announce again in between and that announcement would be lost.
 
+use core::time::Duration;
+
 use super::Words;
-use crate::wire::extension as at;
+use crate::wire::DispatchIdentity;
+use crate::wire::extension::{self as at, ChildActivity};
 
 /// Whether the other side showed its magic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,11 +54,110 @@ pub fn announce_awake<W: Words>(words: &W) {
     words.store_relaxed(at::PARKED, 0);
 }
 
+/// Parent: whether the child had announced that it sleeps. It may be awake by now.
+pub fn sleeps<W: Words>(words: &W) -> bool {
+    words.load_relaxed(at::PARKED) == 1
+}
+
 /// Parent, after a publish: fences, looks whether the child sleeps, and takes its announcement back. `true` obliges the
 /// caller to wake the child in the kernel.
 pub fn take_sleeper<W: Words>(words: &W) -> bool {
     words.fence();
     words.load_relaxed(at::PARKED) == 1 && words.compare_exchange(at::PARKED, 1, 0).is_ok()
+}
+
+/// Which side of a mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Side {
+    /// The process that publishes tasks.
+    Parent,
+    /// The process that serves them.
+    Child,
+}
+
+impl Side {
+    const fn cpu(self) -> usize {
+        match self {
+            Self::Parent => at::PARENT_CPU,
+            Self::Child => at::CHILD_CPU,
+        }
+    }
+
+    /// Says which CPU this side runs on. Call it when that changed: the other side keeps the line in its cache.
+    pub fn show_cpu<W: Words>(self, words: &W, cpu: u16) {
+        words.store_relaxed(self.cpu(), i32::from(cpu) + 1);
+    }
+
+    /// The CPU that this side last said it ran on, if it said one. A hint: it may be wrong by now, or a lie, and it decides
+    /// nothing but how long a wait spins.
+    pub fn cpu_hint<W: Words>(self, words: &W) -> Option<u16> {
+        u16::try_from(words.load_relaxed(self.cpu()).checked_sub(1)?).ok()
+    }
+}
+
+/// Parent: what a wake through the kernel takes on this machine, for the child's own waits.
+pub fn show_wake_cost<W: Words>(words: &W, cost: Duration) {
+    words.store_relaxed(at::PARENT_WAKE, i32::try_from(cost.as_nanos()).unwrap_or(i32::MAX));
+}
+
+/// Child: what the parent measured; zero if it did not say, never more than `limit`.
+pub fn wake_cost<W: Words>(words: &W, limit: Duration) -> Duration {
+    let nanos = u64::try_from(words.load_relaxed(at::PARENT_WAKE)).unwrap_or(0);
+    Duration::from_nanos(nanos).min(limit)
+}
+
+/// What a child says it is doing: its status words. They are looked at by people and decide nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Status {
+    /// What it is doing.
+    pub activity: ChildActivity,
+    /// The dispatch of the task that it is at, or was at last; 0 = none yet.
+    pub dispatch: u64,
+    /// When the activity began, nanoseconds of the monotonic clock.
+    pub since: u64,
+    /// Tasks finished since it started, failed ones included.
+    pub tasks: u64,
+    /// Nanoseconds spent in tasks.
+    pub busy: u64,
+    /// Nanoseconds spent spinning for work.
+    pub spun: u64,
+}
+
+impl Status {
+    /// Reads the words through `read`, which takes an offset in the region. They are not of one moment.
+    pub fn read(read: impl Fn(usize) -> u64) -> Self {
+        Self {
+            activity: ChildActivity::from_raw(read(at::STATUS_ACTIVITY)),
+            dispatch: read(at::STATUS_DISPATCH),
+            since: read(at::STATUS_SINCE_NANOS),
+            tasks: read(at::STATUS_TASKS),
+            busy: read(at::STATUS_BUSY_NANOS),
+            spun: read(at::STATUS_SPIN_NANOS),
+        }
+    }
+}
+
+/// Child: it does something else from `since` on, nanoseconds of the monotonic clock.
+pub fn show_activity<W: Words>(words: &W, activity: ChildActivity, since: u64) {
+    words.write(at::STATUS_ACTIVITY, activity.raw());
+    words.write(at::STATUS_SINCE_NANOS, since);
+}
+
+/// Child: whose task it begins.
+pub fn show_task<W: Words>(words: &W, identity: &DispatchIdentity) {
+    words.write(at::STATUS_RUN, identity.run.get());
+    words.write(at::STATUS_DISPATCH, identity.dispatch.get());
+}
+
+/// Child: how many tasks it has finished, and the nanoseconds that it spent in them.
+pub fn show_tasks<W: Words>(words: &W, tasks: u64, busy: u64) {
+    words.write(at::STATUS_TASKS, tasks);
+    words.write(at::STATUS_BUSY_NANOS, busy);
+}
+
+/// Child: the nanoseconds that it spent spinning.
+pub fn show_spun<W: Words>(words: &W, spun: u64) {
+    words.write(at::STATUS_SPIN_NANOS, spun);
 }
 
 #[cfg(test)]
@@ -85,5 +187,34 @@ mod tests {
         announce_sleep(&words);
         announce_awake(&words);
         assert!(!take_sleeper(&words));
+    }
+    #[test]
+    fn a_cpu_is_a_hint_that_a_stranger_does_not_give_and_a_liar_cannot_abuse() {
+        let words = ArrayWords::new(REGION_BYTES);
+        for side in [Side::Parent, Side::Child] {
+            assert_eq!(side.cpu_hint(&words), None);
+            side.show_cpu(&words, 0);
+            assert_eq!(side.cpu_hint(&words), Some(0));
+        }
+        for lie in [i32::MIN, -1, i32::MAX] {
+            words.store_relaxed(at::CHILD_CPU, lie);
+            words.store_relaxed(at::PARENT_WAKE, lie);
+            assert_eq!(Side::Child.cpu_hint(&words), None);
+            assert!(wake_cost(&words, Duration::from_micros(25)) <= Duration::from_micros(25));
+        }
+    }
+
+    /// P-20
+    #[test]
+    fn what_a_child_says_of_itself_is_read_back_and_nonsense_is_unknown() {
+        let words = ArrayWords::new(REGION_BYTES);
+        show_activity(&words, ChildActivity::Task, 9);
+        show_tasks(&words, 3, 70);
+        show_spun(&words, 5);
+        let status = Status::read(|at| words.read(at));
+        let expected = Status { activity: ChildActivity::Task, dispatch: 0, since: 9, tasks: 3, busy: 70, spun: 5 };
+        assert_eq!(status, expected);
+        words.write(at::STATUS_ACTIVITY, u64::MAX);
+        assert_eq!(Status::read(|at| words.read(at)).activity, ChildActivity::Unknown);
     }
 }

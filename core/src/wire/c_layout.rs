@@ -229,6 +229,7 @@ fn ours() -> BTreeMap<String, usize> {
         ("BaseFrame.payload.buffers.nbytes", payload + core::mem::offset_of!(Buffers, nbytes)),
         ("BaseFrame.extension.parent_magic", extension::PARENT),
         ("BaseFrame.extension.parent_cpu", extension::PARENT_CPU),
+        ("BaseFrame.extension.parent_wake", extension::PARENT_WAKE),
         ("BaseFrame.extension.child_magic", extension::CHILD),
         ("BaseFrame.extension.parked", extension::PARKED),
         ("BaseFrame.extension.child_cpu", extension::CHILD_CPU),

@@ -379,7 +379,7 @@ impl World {
         };
         let mut engine = Engine::new(&config, 2, &workers).unwrap();
         engine.add_range(Range { base: BASE, bytes: 4096 * BUFFERS, kind: RangeKind::Shared }).unwrap();
-        let driver = Driver::new(engine, endpoints);
+        let driver = Driver::new(engine, endpoints).unwrap();
         Self { driver, members, monitor, now: Instant::from_nanos(1), place: 0, words: words_of }
     }
 

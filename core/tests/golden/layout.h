@@ -147,7 +147,8 @@ typedef struct {
     struct {
         uint64_t parent_magic;
         uint32_t parent_cpu;
-        uint8_t parent_line[116];
+        uint32_t parent_wake;
+        uint8_t parent_line[112];
         uint64_t child_magic;
         uint32_t parked;
         uint32_t child_cpu;

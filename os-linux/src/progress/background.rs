@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use laneway_core::time::Instant;
 
-use super::drive::PASS_ON;
-use super::{Right, Ring};
+use super::seat::PASS_ON;
+use super::{HandOver, Look};
 use crate::Error;
 use crate::live::Live;
 use crate::supervisor::Woken;
@@ -53,16 +53,21 @@ impl Background {
                         Woken::Takeover => silence = true,
                         Woken::Exit(endpoint) | Woken::Subtree(endpoint) => {
                             let mut supervisor = live.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
-                            supervisor.look(endpoint, |news| live.inbox.put(news));
+                            supervisor.look(endpoint, |news| live.tell(news));
                         }
                         Woken::Control | Woken::Published => {}
                     }
                 }
                 let again = {
                     let mut supervisor = live.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
-                    supervisor.look_again(|news| live.inbox.put(news))
+                    supervisor.look_again(|news| live.tell(news))
                 };
-                wake_at = live.background_round(silence, &mut rounds_seen);
+                let mut inner = live.lock();
+                live.recover(&mut inner);
+                if !inner.closing && live.is_asked_to_stop() {
+                    live.round(&mut inner, clock::now(), Look::Last);
+                }
+                wake_at = live.background(inner, silence, &mut rounds_seen);
                 if live.is_under_a_callback() {
                     let look = clock::now().saturating_add(PASS_ON);
                     wake_at = Some(wake_at.map_or(look, |at| at.min(look)));
@@ -100,59 +105,5 @@ impl Live {
     /// Whether a callback of a nested worker builds a run.
     fn is_under_a_callback(&self) -> bool {
         self.outer.is_some() && self.lock().builder.is_some()
-    }
-
-    /// Does what falls to the background thread now; when it wants to be woken at the latest.
-    fn background_round(&self, silence: bool, rounds_seen: &mut Option<u32>) -> Option<Instant> {
-        let mut inner = self.lock();
-        self.recover(&mut inner);
-        if !inner.closing && self.is_asked_to_stop() {
-            self.round(&mut inner, clock::now());
-        }
-        if let (true, Right::Builder { rounds }) = (silence, inner.right) {
-            if *rounds_seen == Some(rounds) {
-                *rounds_seen = None;
-                inner.right = Right::Background;
-            } else {
-                *rounds_seen = Some(rounds);
-                self.takeover.arm(SILENCE);
-            }
-        }
-        match inner.right {
-            Right::Background => {}
-            // A callback that computes for long must not keep a death from whoever waits.
-            Right::Builder { .. } => {
-                let now = clock::now();
-                if self.inbox.any() || inner.deadline.is_some_and(|at| at <= now) {
-                    self.round(&mut inner, now);
-                }
-                return inner.deadline;
-            }
-            // Whoever drives takes news in its next round; only a sleeper must be woken for them.
-            Right::Waiter | Right::Passed => {
-                *rounds_seen = None;
-                if self.inbox.any() {
-                    self.tell_sleepers(&inner);
-                }
-                return None;
-            }
-        }
-        loop {
-            let step = self.round(&mut inner, clock::now());
-            if step.progressed {
-                self.bell.awake();
-                if self.is_contended() {
-                    inner = self.let_others_in(inner);
-                    if inner.right != Right::Background {
-                        return None;
-                    }
-                }
-                continue;
-            }
-            if !inner.driver.is_busy() || self.bell.is(Ring::Owner) {
-                return step.deadline;
-            }
-            self.bell.announce(Ring::Owner);
-        }
     }
 }

@@ -36,6 +36,46 @@ impl Ring {
             Self::Owner => 2,
         }
     }
+
+    /// Somebody is awake from here on. Stores only a change: children keep the line in their caches.
+    pub(super) fn wake_up(word: &impl Word) {
+        if !Self::Awake.is_in(word) {
+            word.store(Self::Awake.raw());
+        }
+    }
+
+    /// Announces that `self` is about to sleep. What the caller reads after this is at least as new as what any child had
+    /// published when it looked at the word and did not ring.
+    pub(super) fn announce(self, word: &impl Word) {
+        word.store(self.raw());
+        word.fence();
+    }
+
+    /// Whether the word says so. The caller published and fenced before, under the lock or as a child does.
+    pub(super) fn is_in(self, word: &impl WordView) -> bool {
+        word.load() == self.raw()
+    }
+
+    /// Whom a child must ring that has published something.
+    pub(super) fn after_a_publication(word: &impl WordView) -> Self {
+        word.fence();
+        match word.load() {
+            1 => Self::Waiter,
+            2 => Self::Owner,
+            _ => Self::Awake,
+        }
+    }
+}
+
+/// The word as a child sees it: relaxed loads, and the fence that orders them.
+pub(super) trait WordView {
+    fn load(&self) -> i32;
+    fn fence(&self);
+}
+
+/// The word as the parent, who alone stores it, sees it.
+pub(super) trait Word: WordView {
+    fn store(&self, value: i32);
 }
 
 /// The parent's side.
@@ -53,23 +93,19 @@ impl BellWord {
         Ok(Self { page, words })
     }
 
-    /// Somebody is awake from here on. Stores only a change: children keep the line in their caches.
+    /// See [`Ring::wake_up`].
     pub(crate) fn awake(&self) {
-        if !self.is(Ring::Awake) {
-            self.words.store_relaxed(AT, Ring::Awake.raw());
-        }
+        Ring::wake_up(self);
     }
 
-    /// Announces that `who` is about to sleep. What the caller reads after this is at least as new as what any child had
-    /// published when it looked at the word and did not ring.
+    /// See [`Ring::announce`].
     pub(crate) fn announce(&self, who: Ring) {
-        self.words.store_relaxed(AT, who.raw());
-        self.words.fence();
+        who.announce(self);
     }
 
-    /// Whether `who` is announced. The caller published and fenced before, under the lock or as a child does.
+    /// See [`Ring::is_in`].
     pub(crate) fn is(&self, who: Ring) -> bool {
-        self.words.load_relaxed(AT) == who.raw()
+        who.is_in(self)
     }
 
     /// The page's address in children, for the list of what a child keeps.
@@ -85,6 +121,22 @@ impl BellWord {
     }
 }
 
+impl WordView for BellWord {
+    fn load(&self) -> i32 {
+        self.words.load_relaxed(AT)
+    }
+
+    fn fence(&self) {
+        self.words.fence();
+    }
+}
+
+impl Word for BellWord {
+    fn store(&self, value: i32) {
+        self.words.store_relaxed(AT, value);
+    }
+}
+
 /// A child's side: the word of its parent, and the two bells that are its own.
 pub(crate) struct ParentRing<'a> {
     pub(crate) word: ReadOnlyWords,
@@ -92,14 +144,22 @@ pub(crate) struct ParentRing<'a> {
     pub(crate) owner: &'a Bell,
 }
 
+impl WordView for ReadOnlyWords {
+    fn load(&self) -> i32 {
+        self.load_relaxed(AT)
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
 impl ParentBell for ParentRing<'_> {
     fn published(&mut self) {
-        fence(Ordering::SeqCst);
-        let who = self.word.load_relaxed(AT);
-        if who == Ring::Waiter.raw() {
-            self.waiter.ring();
-        } else if who == Ring::Owner.raw() {
-            self.owner.ring();
+        match Ring::after_a_publication(&self.word) {
+            Ring::Awake => {}
+            Ring::Waiter => self.waiter.ring(),
+            Ring::Owner => self.owner.ring(),
         }
     }
 }

@@ -7,14 +7,22 @@
 //! - about to sleep it announces [`Ring::Waiter`], looks once more, and sleeps in the kernel;
 //! - leaving with work open it wakes a sleeping waiter, who takes the right; if there is none it announces
 //!   [`Ring::Owner`], looks once more and returns, and the background thread is rung by the next publication.
+//!
+//! [`HandOver`] is that protocol, [`Live`](crate::live::Live) takes part in it, and a loom model explores it:
+//! `RUSTFLAGS="--cfg loom" cargo test -p laneway-linux --release --lib progress`.
 
 mod background;
 mod bell_word;
 mod drive;
+mod hand_over;
 mod inbox;
+#[cfg(all(test, loom))]
+mod model;
 mod right;
+mod seat;
 
-pub(crate) use background::Background;
+pub(crate) use background::{Background, SILENCE};
 pub(crate) use bell_word::{BellWord, ParentRing, Ring};
+pub(crate) use hand_over::{HandOver, Standing};
 pub(crate) use inbox::{Inbox, News};
-pub(crate) use right::Right;
+pub(crate) use right::{Look, Progress, Right};

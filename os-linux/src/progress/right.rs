@@ -1,4 +1,4 @@
-//! The right to drive.
+//! The right to drive, and who waits for it.
 
 /// Who owns progress. Guarded by the worker's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,8 +11,33 @@ pub(crate) enum Right {
         /// Rounds that submits have run since the callback took the right.
         rounds: u32,
     },
-    /// A thread inside [`drive`](crate::live::Live::drive).
+    /// A thread inside [`drive`](super::HandOver::drive).
     Waiter,
     /// Nobody for a moment: a sleeping waiter was woken and takes it.
     Passed,
+}
+
+/// The part of the hand-over that the worker's lock guards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Progress {
+    /// Who owns progress.
+    pub(super) right: Right,
+    /// Threads that sleep because another one drives.
+    pub(super) sleepers: u32,
+}
+
+impl Progress {
+    /// Nothing is open and nobody waits.
+    pub(crate) const fn new() -> Self {
+        Self { right: Right::Background, sleepers: 0 }
+    }
+}
+
+/// What a round must leave behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    /// The same thread looks again soon: what is cheaper to do a moment later may wait.
+    Passing,
+    /// The thread is about to sleep, to leave, or to step behind another one: nothing that can be done now may be left.
+    Last,
 }

@@ -37,9 +37,9 @@ impl CpuBudget {
 /// The CPU that the calling thread is on, as a hint: it may be wrong by the time it is read. No system call.
 #[inline]
 #[must_use]
-pub fn current() -> Option<usize> {
+pub fn current() -> Option<u16> {
     // SAFETY: takes nothing and writes nothing.
-    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+    u16::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
 /// Refuses CPUs that this process may not use, and an empty set (P-21).
@@ -163,7 +163,7 @@ mod tests {
     fn the_budget_of_this_process_is_at_least_one_cpu_and_holds_the_current_one() {
         let budget = CpuBudget::read();
         assert!(budget.usable() >= 1 && budget.usable() <= budget.cpus.len());
-        assert!(budget.cpus.contains(&current().unwrap()));
+        assert!(budget.cpus.contains(&usize::from(current().unwrap())));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -21,6 +21,8 @@ pub enum Sharing {
     Tree,
     /// The process that made it and the children that are given it; any other child unmaps it before user code (P-31).
     Given,
+    /// As `Given`; the process that made it also keeps the descriptor, by which other processes of the user can look at it.
+    Shown,
 }
 
 /// A piece of shared memory. Unmapped on drop; gives its pages back when the last process has unmapped it.
@@ -31,7 +33,7 @@ pub struct Region {
     name: String,
     mapping: Mapping,
     sharing: Sharing,
-    /// Of a region of the whole tree, to ask how much of it is committed.
+    /// Unless it is only given: to ask how much of it is committed, or for whoever looks at it.
     fd: Option<Descriptor>,
 }
 
@@ -46,10 +48,10 @@ impl Region {
         // Under the lock: a fork sees a private mapping together with its entry.
         let mut inventory = inventory::lock();
         let mapping = Mapping::of(fd.as_fd(), len, ProtFlags::READ | ProtFlags::WRITE, name)?;
-        if sharing == Sharing::Given {
+        if sharing != Sharing::Tree {
             inventory.add_mapping(mapping.start(), len);
         }
-        let fd = (sharing == Sharing::Tree).then(|| inventory.adopt(fd));
+        let fd = (sharing != Sharing::Given).then(|| inventory.adopt(fd));
         Ok(Self { name: name.to_owned(), mapping, sharing, fd })
     }
 
@@ -81,6 +83,12 @@ impl Region {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         false
+    }
+
+    /// The descriptor, where one is kept, in the process that made the region.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.fd.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Gives the whole pages inside `range` back to the kernel, in every process at once; they read as zero afterwards.
@@ -169,7 +177,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         let mut inventory = inventory::lock();
-        if self.sharing == Sharing::Given {
+        if self.sharing != Sharing::Tree {
             inventory.remove_mapping(self.mapping.start());
         }
         // SAFETY: this value owned the mapping, and whoever took addresses out of it promised to be done with them.

@@ -1,6 +1,7 @@
 //! Spinning for a short, measured time before a sleep.
 
 use std::hint::spin_loop;
+use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -38,10 +39,16 @@ impl PauseCost {
     pub const fn as_nanos(self) -> u64 {
         self.picos / 1_000
     }
+
+    /// Nanoseconds of `turns` turns; what a turn does besides its PAUSE is not counted.
+    #[must_use]
+    pub const fn nanos(self, turns: u32) -> u64 {
+        self.picos.saturating_mul(turns as u64) / 1_000
+    }
 }
 
 /// A spin of bounded length, counted in turns so that no turn reads the clock. Zero turns: look once and give up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SpinWindow {
     turns: u32,
 }
@@ -63,17 +70,47 @@ impl SpinWindow {
         self.turns
     }
 
+    /// This window and `more`; one that never spins stays so.
+    #[must_use]
+    pub fn longer(self, more: Duration, cost: PauseCost) -> Self {
+        if self == Self::NONE {
+            return self;
+        }
+        Self { turns: self.turns.saturating_add(Self::new(more, cost).turns) }
+    }
+
+    /// A fraction of this window.
+    #[must_use]
+    pub const fn divided(self, by: NonZeroU32) -> Self {
+        Self { turns: self.turns / by.get() }
+    }
+
     /// Looks, and between two looks pauses, until `ready` says yes or the window is over; returns the last answer.
     #[inline]
-    pub fn until(self, mut ready: impl FnMut() -> bool) -> bool {
-        for _ in 0..self.turns {
+    pub fn until(self, ready: impl FnMut() -> bool) -> bool {
+        self.spin(ready).ready
+    }
+
+    /// As [`SpinWindow::until`]; also says how long it spun.
+    #[inline]
+    pub fn spin(self, mut ready: impl FnMut() -> bool) -> Spun {
+        for turn in 0..self.turns {
             if ready() {
-                return true;
+                return Spun { ready: true, turns: turn };
             }
             spin_loop();
         }
-        ready()
+        Spun { ready: ready(), turns: self.turns }
     }
+}
+
+/// What a spin came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spun {
+    /// The last answer.
+    pub ready: bool,
+    /// Pauses made.
+    pub turns: u32,
 }
 
 #[cfg(test)]

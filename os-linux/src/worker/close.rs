@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Shared, State, Worker, WorkerState};
 use crate::Error;
 use crate::live::{Inner, Live};
-use crate::progress::Background;
+use crate::progress::{Background, HandOver, Look};
 use crate::sys::clock;
 
 /// For killed children to be gone; past it they are reported.
@@ -134,6 +134,7 @@ impl Live {
     fn shut_admission(&self, runs: Runs) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.closing = true;
+        self.board.state(WorkerState::Closing);
         if runs == Runs::Abandon {
             drop(inner);
             self.abandon();
@@ -146,6 +147,7 @@ impl Live {
             return Ok(());
         }
         inner.closing = false;
+        self.board.state(WorkerState::Ready);
         drop(inner);
         let running: Vec<_> =
             self.health(WorkerState::Closing).stalled(Duration::ZERO).map(ToString::to_string).collect();
@@ -158,7 +160,7 @@ impl Live {
         inner.closing = true;
         inner.driver.stop();
         self.changed(&mut inner);
-        self.tell_sleepers(&inner);
+        self.tell_sleepers(&mut inner);
     }
 
     /// Stops the lanes, waits for the children, kills those that stay, and ends the background thread.
@@ -167,7 +169,7 @@ impl Live {
         let mut inner = self.lock();
         // A death that was noticed before is no exit of this close; whoever reaps tells of it under the supervisor's lock.
         drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
-        self.round(&mut inner, clock::now());
+        self.round(&mut inner, clock::now(), Look::Last);
         let before = inner.ends.len();
         let left_on_chips = inner.left_on_chips();
         inner.driver.stop();

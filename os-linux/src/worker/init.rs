@@ -1,11 +1,13 @@
 //! `init`: regions, forks, the barrier, and only then the first thread (P-1).
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use laneway_core::driver::Driver;
 use laneway_core::engine::{Engine, Range as Backing, RangeKind, RingSpec, WorkerClass, WorkerSpec};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{self, EndpointSpec, Frames, Label};
+use laneway_core::mailbox::extension;
 use laneway_core::wire::Protocol;
 
 use super::Worker;
@@ -14,6 +16,7 @@ use super::cancel::Cancel;
 use super::children::Children;
 use super::outer::{Above, Outer};
 use super::plan::{Given, Outline, Plan};
+use crate::board::Board;
 use crate::config::Config;
 use crate::error::{CallableError, Error, StartCause};
 use crate::host::{ChildMode, Hosting, Processes, Seat, Threads};
@@ -27,12 +30,14 @@ use crate::supervisor::{Child, Supervisor};
 use crate::sys::epoll::{Poller, Token, Watch};
 use crate::sys::eventfd::Bell;
 use crate::sys::group::Group;
+use crate::sys::spin::SpinWindow;
 use crate::sys::timer::Timer;
 use crate::sys::{clock, limits};
+use crate::waiting::{ParentWait, measure_wake};
 
-/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, five regions, and
-/// one more set while it starts.
-const OWN_DESCRIPTORS: u64 = 13;
+/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, five regions, the
+/// status board, and one more set while it starts.
+const OWN_DESCRIPTORS: u64 = 14;
 
 /// Starts the whole tree, or leaves nothing of it. `above` is there for a nested worker, in its own process or thread.
 pub(super) fn start(
@@ -114,8 +119,8 @@ fn start_plans(
         drop(hosting);
         nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
     }
-    let images = given.images.clone();
-    assemble(config, outlines, nursery, registry, space, bell, outer, images)
+    let (images, window) = (given.images.clone(), given.window);
+    assemble(config, outlines, nursery, registry, space, bell, outer, images, window)
 }
 
 /// Starts one child.
@@ -136,6 +141,14 @@ fn bear(
     Ok(Child { label: outline.label, kind: outline.kind, host, link, gone: false, suspect: false })
 }
 
+/// What a wake through the kernel costs here, as one child shows; told to all.
+fn wake_cost(nursery: &mut Nursery) -> Duration {
+    let first = nursery.grown().next();
+    let cost = first.map_or(Duration::ZERO, |(child, _)| measure_wake(&child.link.words(), &child.link.wake));
+    nursery.grown().for_each(|(child, _)| extension::show_wake_cost(&child.link.words(), cost));
+    cost
+}
+
 /// Puts the parent's side together around children that are ready.
 #[expect(clippy::too_many_arguments, reason = "everything that the start made, once")]
 fn assemble(
@@ -147,6 +160,7 @@ fn assemble(
     bell: Arc<BellWord>,
     outer: Option<Outer>,
     images: Images,
+    window: SpinWindow,
 ) -> Result<(Arc<Live>, Background), Error> {
     let mut admission_depth = 2;
     let (mut workers, mut endpoints) = (Vec::new(), Vec::new());
@@ -182,7 +196,7 @@ fn assemble(
         engine.add_range(Backing { base: outer.start, bytes: outer.end - outer.start, kind: RangeKind::Outer })?;
     }
     let words = endpoints.iter().map(|(_, words)| *words).collect();
-    let driver = Driver::new(engine, endpoints);
+    let mut driver = Driver::new(engine, endpoints)?;
 
     let (waiter_set, nudge) = (Poller::new()?, Bell::new()?);
     waiter_set.add(&nudge, Token(0), Watch::Edge)?;
@@ -193,6 +207,11 @@ fn assemble(
         waiter_set.add(&*outer.wake, Token(u64::MAX), Watch::Edge)?;
     }
     let (control, takeover) = (Bell::new()?, Timer::new()?);
+    let wake = if window == SpinWindow::NONE { Duration::ZERO } else { wake_cost(&mut nursery) };
+    let wait = ParentWait::new(config.spin, window, wake, outlines.len());
+    driver.set_sub_pool(wait.sub_pool());
+    let shown = nursery.grown().map(|(child, _)| child).zip(outlines.iter().map(|outline| outline.frames));
+    let board = Board::new(wait.facts(config.level), outlines.len(), shown, clock::now())?;
     let parts = Parts {
         bell,
         words,
@@ -208,6 +227,9 @@ fn assemble(
         images,
         outer,
         config: config.clone(),
+        wait,
+        board,
+        window,
     };
     let live = Arc::new(Live::new(driver, registry, parts));
     match live.space.adopt(&live).and_then(|()| Background::start(&live)) {

@@ -104,6 +104,10 @@ pub(crate) enum WorkerState {
 }
 
 impl WorkerState {
+    /// By their numbers, which the status board shows.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::New, Self::Attached, Self::Initializing, Self::Ready, Self::Closing, Self::Failed, Self::Closed];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::New => "NEW",

@@ -37,6 +37,7 @@ use crate::sys::pidfd::Pidfd;
 use crate::sys::spin::SpinWindow;
 use crate::sys::words::MappedWords;
 use crate::sys::{cpu, panics};
+use crate::waiting::{ChildWait, Reporting, Status};
 
 /// One child to be.
 pub(super) enum Plan {
@@ -174,20 +175,22 @@ impl Birth<'_, '_> {
         let parent = given.parent.as_deref().map(AsFd::as_fd);
         let bed = Bed::new(&self.link.wake, self.lifeline, parent).map_err(text)?;
         let spec = |depth| ChildSpec { frames: plan.frames(), protocol: Protocol::ChipTensors, depth };
+        let words = self.link.words();
+        let (status, wait) = (Status::new(words), ChildWait::new(words, given.window));
         match plan {
             Plan::Sub { .. } => {
                 let functions = given.snapshot.functions().map_err(text)?;
                 let leaf = SubLeaf::new(functions, given.shared.clone(), given.staging.clone(), given.images.clone());
-                let mut child = self.child(leaf, spec(0));
+                let mut child = self.child(leaf, spec(0), &status);
                 self.publish_ready(0);
-                Ok(serve(&mut child, self.ring, bed, given.window))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status))
             }
             Plan::Custom { child, .. } => {
                 let callables = given.snapshot.custom_callables().map_err(text)?;
                 let leaf = child.start(CustomStart { shared: &given.shared, callables: &callables }).map_err(text)?;
-                let mut child = self.child(leaf, spec(0));
+                let mut child = self.child(leaf, spec(0), &status);
                 self.publish_ready(0);
-                Ok(serve(&mut child, self.ring, bed, given.window))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status))
             }
             Plan::Own { endpoint, .. } => {
                 let callables = given.snapshot.custom_callables().map_err(text)?;
@@ -207,11 +210,14 @@ impl Birth<'_, '_> {
                 let live = worker.start_below(above, given.snapshot.chip_blobs()).map_err(text)?;
                 let orchestrations = given.snapshot.orchestrations().map_err(text)?;
                 let (staging, images) = (given.staging.clone(), given.images.clone());
-                let mut child =
-                    self.child(NestedLeaf::new(worker.clone(), live, orchestrations, staging, images), spec(0));
+                let mut child = self.child(
+                    NestedLeaf::new(worker.clone(), live, orchestrations, staging, images),
+                    spec(0),
+                    &status,
+                );
                 self.publish_ready(0);
-                let status = serve(&mut child, self.ring, bed, given.window);
-                match child.runner().leaf().closed() {
+                let status = serve(&mut child, self.ring, bed, &wait, &status);
+                match child.runner().inner().leaf().closed() {
                     Ok(()) => Ok(status),
                     Err(error) => {
                         panics::complain(&format!("{name}: {error}"));
@@ -230,15 +236,20 @@ impl Birth<'_, '_> {
                     runner.register(digest, &blob).map_err(|error| format!("{digest}: {error}"))?;
                 }
                 let runner = StagedRunner::new(runner, given.staging.clone());
-                let mut child = Child::new(self.link.words(), runner, spec(depth));
+                let mut child = Child::new(words, Reporting::new(runner, &status), spec(depth));
                 self.publish_ready(depth);
-                Ok(serve(&mut child, self.ring, bed, given.window))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status))
             }
         }
     }
 
-    fn child<L: Leaf>(&self, leaf: L, spec: ChildSpec) -> Child<MappedWords, Blocking<L>> {
-        Child::new(self.link.words(), Blocking::new(leaf), spec)
+    fn child<'s, L: Leaf>(
+        &self,
+        leaf: L,
+        spec: ChildSpec,
+        status: &'s Status,
+    ) -> Child<MappedWords, Reporting<'s, Blocking<L>>> {
+        Child::new(self.link.words(), Reporting::new(Blocking::new(leaf), status), spec)
     }
 
     fn publish_ready(&mut self, depth: u32) {

@@ -118,7 +118,7 @@ impl<W: Words> Level<W> {
         let engine = Engine::new(&config, 2, &workers).expect("an engine");
         let grace = EndpointSpec::POISON_GRACE;
         let specs: Vec<_> = seats.iter().enumerate().map(|(index, seat)| spec_of(index, seat, grace)).collect();
-        let driver = Driver::new(engine, specs.into_iter().zip(words));
+        let driver = Driver::new(engine, specs.into_iter().zip(words)).unwrap();
         Ok(Self { driver, seats, bell, told_at: None })
     }
 

@@ -1,0 +1,331 @@
+//! The hand-over as a protocol: what every thread that may drive does, with the ways to sleep and to wake left open.
+//!
+//! [`Live`](crate::live::Live) fills them with eventfds, epoll sets and a lock; the model beside this file fills them with
+//! loom's, so that what is explored is what runs.
+
+use std::ops::DerefMut;
+
+use laneway_core::driver::Step;
+use laneway_core::time::Instant;
+
+use super::{Look, Progress, Right, Ring};
+
+/// After so many rounds with news a driver lets sleepers in.
+const LET_IN: u32 = 64;
+
+/// How a thread inside [`HandOver::drive`] stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stance {
+    /// Another thread drives.
+    Guest,
+    /// It drives; children ring nobody.
+    Driving,
+    /// It drives and has announced that it is about to sleep.
+    Announced,
+}
+
+/// What a submitted task stands beside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// Its run waits for an earlier one: nothing of it can be placed.
+    Queued,
+    /// Its run executes, and nothing else is unfinished.
+    Alone,
+    /// Its run executes.
+    Executing,
+}
+
+/// What the threads of one worker share, and how they sleep and wake each other.
+pub(crate) trait HandOver {
+    /// What the lock guards.
+    type Inner;
+    /// The lock, held.
+    type Guard<'a>: DerefMut<Target = Self::Inner>
+    where
+        Self: 'a;
+
+    /// The hand-over's part of what the lock guards.
+    fn progress(inner: &mut Self::Inner) -> &mut Progress;
+
+    /// Whether some lane has something under way, so that somebody must drive.
+    fn is_busy(inner: &Self::Inner) -> bool;
+
+    /// When the last round wanted the next one at the latest.
+    fn deadline(inner: &Self::Inner) -> Option<Instant>;
+
+    /// Whether something came from outside the mailboxes that a round must take in.
+    fn has_news(&self) -> bool;
+
+    /// One bounded round of the lanes, with everything around it. It calls [`HandOver::hurry`] if it wants the next one earlier than
+    /// the one before did, and [`HandOver::tell_sleepers`] if something changed that a thread may wait for.
+    fn round(&self, inner: &mut Self::Inner, now: Instant, look: Look) -> Step;
+
+    fn now(&self) -> Instant;
+
+    /// Stores [`Ring::Awake`] into the bell word.
+    fn awake(&self);
+
+    /// Stores `who` into the bell word and fences: what is looked at afterwards is at least as new as what any child had
+    /// published when it looked at the word and did not ring.
+    fn announce(&self, who: Ring);
+
+    /// What the bell word says.
+    fn is_announced(&self, who: Ring) -> bool;
+
+    /// A driver that announced [`Ring::Waiter`] is awake again.
+    fn rise(&self);
+
+    /// Wakes one thread that sleeps behind another one.
+    fn wake_sleeper(&self);
+
+    /// Wakes all of them.
+    fn wake_sleepers(&self);
+
+    /// Wakes the driver that sleeps.
+    fn nudge(&self);
+
+    /// Wakes the background thread.
+    fn ring_background(&self);
+
+    /// Wakes the background thread a while from now, which then finds `silence`.
+    fn arm_takeover(&self);
+
+    /// Whether another thread waits for the lock.
+    fn is_contended(&self) -> bool;
+
+    /// Gives the lock to whoever waits for it, and takes it again.
+    fn let_others_in<'a>(&'a self, inner: Self::Guard<'a>) -> Self::Guard<'a>;
+
+    /// Watches the busy lanes without the lock for a while; whether something stirred.
+    fn spin<'a>(&'a self, inner: Self::Guard<'a>) -> (Self::Guard<'a>, bool);
+
+    /// Sleeps, without the lock, until a child rings for [`Ring::Waiter`], [`HandOver::nudge`] or `wake_at`.
+    fn sleep<'a>(&'a self, inner: Self::Guard<'a>, wake_at: Option<Instant>) -> Self::Guard<'a>;
+
+    /// Sleeps, without the lock, until [`HandOver::wake_sleeper`], [`HandOver::wake_sleepers`] or `wake_at`. May wake for nothing.
+    fn sleep_behind<'a>(&'a self, inner: Self::Guard<'a>, wake_at: Option<Instant>) -> Self::Guard<'a>;
+
+    /// Drives the lanes, or sleeps while another thread does, until `done` returns something or the deadline passes
+    /// (`None`). `done` is asked again after every change.
+    fn drive<'a, R>(
+        &'a self,
+        mut inner: Self::Guard<'a>,
+        deadline: Option<Instant>,
+        mut done: impl FnMut(&mut Self::Inner) -> Option<R>,
+    ) -> (Self::Guard<'a>, Option<R>) {
+        let is_over = |now: Instant| deadline.is_some_and(|deadline| deadline <= now);
+        let mut stance = Stance::Guest;
+        let mut rounds = 0_u32;
+        let result = loop {
+            if let Some(result) = done(&mut inner) {
+                break Some(result);
+            }
+            if stance == Stance::Guest {
+                if Self::progress(&mut inner).right == Right::Waiter {
+                    if is_over(self.now()) {
+                        break None;
+                    }
+                    // What this thread asked for, a control say, goes out although the driver may sleep.
+                    if !self.round(&mut inner, self.now(), Look::Last).progressed {
+                        Self::progress(&mut inner).sleepers += 1;
+                        inner = self.sleep_behind(inner, deadline);
+                        Self::progress(&mut inner).sleepers -= 1;
+                    }
+                    continue;
+                }
+                Self::progress(&mut inner).right = Right::Waiter;
+                self.awake();
+                stance = Stance::Driving;
+            }
+            let now = self.now();
+            let look = if stance == Stance::Announced { Look::Last } else { Look::Passing };
+            let step = self.round(&mut inner, now, look);
+            if step.progressed {
+                if stance == Stance::Announced {
+                    self.rise();
+                    stance = Stance::Driving;
+                }
+                rounds += 1;
+                // Sleepers that were woken, or whose time is over, take the lock where nobody counts them.
+                let guests = Self::progress(&mut inner).sleepers > 0 && rounds.is_multiple_of(LET_IN);
+                if guests || self.is_contended() {
+                    inner = self.let_others_in(inner);
+                }
+                if is_over(now) {
+                    break done(&mut inner);
+                }
+                continue;
+            }
+            if is_over(now) {
+                break None;
+            }
+            if stance == Stance::Driving {
+                let stirred;
+                (inner, stirred) = self.spin(inner);
+                if !stirred {
+                    // From here to the sleep the lock is held: whoever changes something later sees the announcement.
+                    self.announce(Ring::Waiter);
+                    stance = Stance::Announced;
+                }
+                continue;
+            }
+            let wake_at = [deadline, step.deadline].into_iter().flatten().min();
+            inner = self.sleep(inner, wake_at);
+            self.rise();
+            stance = Stance::Driving;
+        };
+        if stance == Stance::Announced {
+            self.rise();
+        }
+        if stance != Stance::Guest || Self::progress(&mut inner).right == Right::Passed {
+            self.leave(&mut inner);
+        }
+        (inner, result)
+    }
+
+    /// Gives up the right: to a sleeping waiter if there is one, else to the background thread.
+    fn leave(&self, inner: &mut Self::Inner) {
+        let progress = Self::progress(inner);
+        if progress.sleepers > 0 {
+            progress.right = Right::Passed;
+            self.wake_sleeper();
+        } else {
+            progress.right = Right::Background;
+            if Self::is_busy(inner) {
+                self.own_in_background(inner);
+            }
+        }
+    }
+
+    /// Announces the background thread as the owner, and looks once more; wakes it only for what that look did not settle.
+    fn own_in_background(&self, inner: &mut Self::Inner) {
+        self.announce(Ring::Owner);
+        let step = self.round(inner, self.now(), Look::Last);
+        if step.progressed || step.deadline.is_some() {
+            self.ring_background();
+        }
+    }
+
+    /// After a submit: one bounded round under the lock that the submitter holds. The callback of the executing run owns progress
+    /// meanwhile; if it falls silent, the background thread takes over.
+    fn submitted(&self, inner: &mut Self::Inner, standing: impl FnOnce(&Self::Inner) -> Standing) {
+        let mut look = Look::Passing;
+        match Self::progress(inner).right {
+            Right::Background => {
+                // A task alone needs nobody until it has ended and something waits for that.
+                let rounds = match standing(inner) {
+                    Standing::Queued => return,
+                    Standing::Alone => 1,
+                    Standing::Executing => 2,
+                };
+                Self::progress(inner).right = Right::Builder { rounds };
+                self.awake();
+                if rounds > 1 {
+                    self.arm_takeover();
+                }
+            }
+            Right::Builder { rounds } => {
+                Self::progress(inner).right = Right::Builder { rounds: rounds.wrapping_add(1).max(2) };
+                if rounds == 1 {
+                    self.arm_takeover();
+                }
+            }
+            // The driver sleeps, and no child need ring it for what was submitted now.
+            Right::Waiter if self.is_announced(Ring::Waiter) => look = Look::Last,
+            Right::Waiter | Right::Passed => {}
+        }
+        self.round(inner, self.now(), look);
+    }
+
+    /// Something of the graph is asked for in a callback that owns progress: it makes some.
+    fn stir(&self, inner: &mut Self::Inner) {
+        if matches!(Self::progress(inner).right, Right::Builder { .. }) {
+            self.round(inner, self.now(), Look::Passing);
+        }
+    }
+
+    /// A callback is over and nobody waits for its run here: whoever comes next owns progress.
+    fn hand_over(&self, inner: &mut Self::Inner) {
+        if matches!(Self::progress(inner).right, Right::Builder { .. }) {
+            self.leave(inner);
+        }
+    }
+
+    /// What falls to the background thread when it was woken; when it wants to be woken at the latest. `silence`: the takeover
+    /// timer fired. `rounds_seen` is the thread's own, from one call to the next.
+    fn background<'a>(
+        &'a self,
+        mut inner: Self::Guard<'a>,
+        silence: bool,
+        rounds_seen: &mut Option<u32>,
+    ) -> Option<Instant> {
+        let progress = Self::progress(&mut inner);
+        if let (true, Right::Builder { rounds }) = (silence, progress.right) {
+            // Armed at the first of them: only a second look at the same count has seen a whole period of silence.
+            if *rounds_seen == Some(rounds) {
+                *rounds_seen = None;
+                progress.right = Right::Background;
+            } else {
+                *rounds_seen = Some(rounds);
+                self.arm_takeover();
+            }
+        }
+        match Self::progress(&mut inner).right {
+            Right::Background => {}
+            // A callback that computes for long must not keep a death from whoever waits.
+            Right::Builder { .. } => {
+                let now = self.now();
+                if self.has_news() || Self::deadline(&inner).is_some_and(|at| at <= now) {
+                    self.round(&mut inner, now, Look::Last);
+                }
+                return Self::deadline(&inner);
+            }
+            // Whoever drives takes news in its next round; only a sleeper must be woken for them.
+            Right::Waiter | Right::Passed => {
+                *rounds_seen = None;
+                if self.has_news() {
+                    self.tell_sleepers(&mut inner);
+                }
+                return None;
+            }
+        }
+        loop {
+            let announced = self.is_announced(Ring::Owner);
+            let step = self.round(&mut inner, self.now(), if announced { Look::Last } else { Look::Passing });
+            if step.progressed {
+                self.awake();
+                if self.is_contended() {
+                    inner = self.let_others_in(inner);
+                    if Self::progress(&mut inner).right != Right::Background {
+                        return None;
+                    }
+                }
+                continue;
+            }
+            if announced || !Self::is_busy(&inner) {
+                return step.deadline;
+            }
+            self.announce(Ring::Owner);
+        }
+    }
+
+    /// Wakes whoever sleeps for the worker, so that it looks at a deadline that came closer.
+    fn hurry(&self, inner: &mut Self::Inner) {
+        match Self::progress(inner).right {
+            Right::Waiter if self.is_announced(Ring::Waiter) => self.nudge(),
+            Right::Waiter | Right::Passed => {}
+            Right::Background | Right::Builder { .. } => self.ring_background(),
+        }
+    }
+
+    /// Wakes whoever sleeps and may find its condition met now.
+    fn tell_sleepers(&self, inner: &mut Self::Inner) {
+        let progress = Self::progress(inner);
+        if progress.sleepers > 0 {
+            self.wake_sleepers();
+        }
+        if progress.right == Right::Waiter && self.is_announced(Ring::Waiter) {
+            self.nudge();
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The waits of a driver.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use laneway_core::driver::{SubPool, Watch};
+use laneway_core::mailbox::extension::Side;
+
+use crate::board::Facts;
+use crate::sys::cpu::{self, CpuBudget};
+use crate::sys::spin::{PauseCost, SpinWindow};
+use crate::sys::words::MappedWords;
+
+/// The window may follow the time that tasks take, up to this many plain windows.
+const FOLLOW: u32 = 8;
+
+/// Where more want to run than CPUs are there, a spinner keeps one of them from running: the window is this part of the plain
+/// one, for answers that are all but there.
+const CROWDED: NonZeroU32 = NonZeroU32::new(4).unwrap();
+
+/// Once in so many waits a driver spins for children on its own CPU all the same: only one that is kept from running is moved by
+/// the kernel to a CPU that has become idle meanwhile.
+const PROBE: u32 = 64;
+
+/// How the drivers of one worker wait for its children. Guarded by the worker's lock.
+pub(crate) struct ParentWait {
+    plain: Duration,
+    window: SpinWindow,
+    cost: PauseCost,
+    /// Threads that can run at the same time, when the worker started.
+    usable: usize,
+    /// What a wake through the kernel costs here; zero if that is not known.
+    wake: Duration,
+    /// The CPU that each child was last told its parent runs on.
+    told: Box<[Option<u16>]>,
+    /// Whether a wake was paid for since the last window.
+    paid: bool,
+    /// How often every child was on the driver's own CPU.
+    together: u32,
+}
+
+impl ParentWait {
+    pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize) -> Self {
+        let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
+        Self { plain, window, cost, usable, wake, told: vec![None; children].into(), paid: false, together: 0 }
+    }
+
+    /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
+    pub(crate) fn sub_pool(&self) -> SubPool {
+        let window = if self.window == SpinWindow::NONE { Duration::ZERO } else { self.plain };
+        SubPool { window, cpus: self.usable }
+    }
+
+    /// What the status board says of the waits of a worker at `level`.
+    pub(crate) fn facts(&self, level: u32) -> Facts {
+        let window = if self.window == SpinWindow::NONE { Duration::ZERO } else { self.plain };
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Facts { level, window: nanos(window), wake: nanos(self.wake) }
+    }
+
+    /// A wake through the kernel was paid for: a child's, or the driver's own.
+    pub(crate) const fn paid(&mut self) {
+        self.paid = true;
+    }
+
+    /// Nanoseconds of `turns` turns.
+    pub(crate) const fn nanos(&self, turns: u32) -> u64 {
+        self.cost.nanos(turns)
+    }
+
+    /// The window for the next wait on these words. `tasks` is what a task took lately.
+    pub(crate) fn next_window(&mut self, watches: &[Watch], words: &[MappedWords], tasks: Duration) -> SpinWindow {
+        let paid = std::mem::take(&mut self.paid);
+        if self.window == SpinWindow::NONE {
+            return self.window;
+        }
+        let here = cpu::current();
+        let (mut children, mut elsewhere, mut last) = (0, false, None);
+        for watch in watches {
+            // The words of one child come one after the other.
+            if last.replace(watch.endpoint) == Some(watch.endpoint) {
+                continue;
+            }
+            children += 1;
+            let (i, words) = (watch.endpoint.index(), &words[watch.endpoint.index()]);
+            if let Some(cpu) = here
+                && self.told[i] != here
+            {
+                self.told[i] = here;
+                Side::Parent.show_cpu(words, cpu);
+            }
+            let hint = Side::Child.cpu_hint(words);
+            elsewhere |= here.is_none() || hint.is_none() || hint != here;
+        }
+        // Where a child that was woken now runs is not known yet.
+        if !elsewhere && !paid {
+            self.together = self.together.wrapping_add(1);
+            if !self.together.is_multiple_of(PROBE) {
+                return SpinWindow::NONE;
+            }
+        }
+        let crowded = children + 1 > self.usable;
+        let window = if crowded {
+            self.window.divided(CROWDED)
+        } else if tasks > self.plain && tasks < self.plain * FOLLOW {
+            self.window.longer(tasks - self.plain * 3 / 4, self.cost)
+        } else {
+            self.window
+        };
+        if paid { window.longer(self.wake, self.cost) } else { window }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::region::{Region, Sharing};
+    use laneway_core::ids::EndpointIndex;
+    use laneway_core::wire::frame::REGION_BYTES;
+
+    const PLAIN: Duration = Duration::from_micros(6);
+    const WAKE: Duration = Duration::from_micros(7);
+
+    struct Rig {
+        wait: ParentWait,
+        _regions: Vec<Region>,
+        words: Vec<MappedWords>,
+        watches: Vec<Watch>,
+        here: u16,
+    }
+
+    #[expect(unsafe_code, reason = "memory becomes words")]
+    fn rig(children: u16, usable: usize) -> Rig {
+        let regions: Vec<_> =
+            (0..children).map(|_| Region::new("test", REGION_BYTES, Sharing::Given).unwrap()).collect();
+        // SAFETY: the regions outlive the words.
+        let words = regions.iter().map(|region| unsafe { MappedWords::new(region) }).collect();
+        let watches = (0..children).map(|i| Watch { endpoint: EndpointIndex(i), at: 0, seen: 0 }).collect();
+        let here = cpu::current().unwrap();
+        cpu::pin(&[usize::from(here)]).unwrap();
+        let window = SpinWindow::new(PLAIN, PauseCost::measured());
+        let wait = ParentWait { usable, ..ParentWait::new(PLAIN, window, WAKE, children.into()) };
+        Rig { wait, _regions: regions, words, watches, here }
+    }
+
+    impl Rig {
+        fn next(&mut self, tasks: Duration) -> SpinWindow {
+            self.wait.next_window(&self.watches, &self.words, tasks)
+        }
+    }
+
+    #[test]
+    fn a_driver_does_not_spin_for_children_on_its_own_cpu_alone_and_tells_them_where_it_runs() {
+        let mut rig = rig(2, 4);
+        let plain = rig.wait.window;
+        assert_eq!(rig.next(Duration::ZERO), plain, "children that say nothing");
+        assert!(rig.words.iter().all(|words| Side::Parent.cpu_hint(words) == Some(rig.here)));
+        Side::Child.show_cpu(&rig.words[0], rig.here);
+        assert_eq!(rig.next(Duration::ZERO), plain, "one may answer at any moment");
+        Side::Child.show_cpu(&rig.words[1], rig.here);
+        assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE);
+        rig.wait.paid();
+        assert_eq!(rig.next(Duration::ZERO), plain.longer(WAKE, rig.wait.cost), "it was woken, maybe elsewhere");
+        assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE, "once");
+        let spins = (0..PROBE).filter(|_| rig.next(Duration::ZERO) != SpinWindow::NONE).count();
+        assert_eq!(spins, 1, "so that the kernel may part them");
+    }
+
+    #[test]
+    fn the_window_is_smaller_where_more_want_to_run_than_can() {
+        let mut rig = rig(3, 3);
+        assert_eq!(rig.next(Duration::ZERO), rig.wait.window.divided(CROWDED));
+        rig.watches.truncate(2);
+        assert_eq!(rig.next(Duration::ZERO), rig.wait.window);
+    }
+
+    /// T-51
+    #[test]
+    fn the_window_follows_the_time_of_tasks_within_a_bound() {
+        let mut rig = rig(1, 2);
+        let bound = rig.wait.window.longer(PLAIN * FOLLOW, rig.wait.cost);
+        for micros in 0..1_000 {
+            let tasks = Duration::from_micros(micros);
+            let window = rig.next(tasks);
+            assert!(window >= rig.wait.window && window <= bound, "{tasks:?}: {window:?}");
+            if (7..48).contains(&micros) {
+                assert!(window >= SpinWindow::new(tasks, rig.wait.cost), "{tasks:?}: {window:?}");
+            }
+        }
+    }
+}

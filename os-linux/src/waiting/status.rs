@@ -1,0 +1,172 @@
+//! What a child says it is doing, in words of its own mailbox (P-20).
+//!
+//! Everything is stored relaxed into one line that only a person's question takes out of the child's cache. The clock is read
+//! once a task, after its end was published: a task begins when the one before it ended, or when the spin or the sleep after
+//! that ended.
+
+use std::cell::Cell;
+
+use laneway_core::mailbox::extension;
+use laneway_core::serve::{Failure, Launch, Poll, PrepareError, Report, Runner, Task};
+use laneway_core::time::Instant;
+use laneway_core::wire::Digest;
+use laneway_core::wire::control::ControlRequest;
+use laneway_core::wire::extension::ChildActivity;
+
+use crate::sys::clock;
+use crate::sys::words::MappedWords;
+
+/// The status words of one child, on its side. All times are nanoseconds.
+pub(crate) struct Status {
+    words: MappedWords,
+    activity: Cell<ChildActivity>,
+    /// When the child was last known to begin or end something.
+    mark: Cell<u64>,
+    /// When the task that runs began.
+    running: Cell<Option<u64>>,
+    /// When the task began that has ended and is not counted yet.
+    ended: Cell<Option<u64>>,
+    tasks: Cell<u64>,
+    busy: Cell<u64>,
+    spun: Cell<u64>,
+}
+
+impl Status {
+    pub(crate) fn new(words: MappedWords) -> Self {
+        let mark = clock::now().as_nanos();
+        extension::show_activity(&words, ChildActivity::Starting, mark);
+        Self {
+            words,
+            activity: Cell::new(ChildActivity::Starting),
+            mark: Cell::new(mark),
+            running: Cell::new(None),
+            ended: Cell::new(None),
+            tasks: Cell::new(0),
+            busy: Cell::new(0),
+            spun: Cell::new(0),
+        }
+    }
+
+    fn show(&self, activity: ChildActivity, since: u64) {
+        if self.activity.replace(activity) != activity {
+            extension::show_activity(&self.words, activity, since);
+        }
+    }
+
+    /// What it is at when it does nothing else.
+    fn show_rest(&self, otherwise: ChildActivity) {
+        match self.running.get() {
+            Some(begun) => self.show(ChildActivity::Task, begun),
+            None => self.show(otherwise, self.mark.get()),
+        }
+    }
+
+    /// A step did something, which was over at `now`.
+    pub(crate) fn worked(&self, now: Instant) {
+        let now = now.as_nanos();
+        if let Some(begun) = self.ended.take() {
+            self.tasks.set(self.tasks.get() + 1);
+            self.busy.set(self.busy.get() + now.saturating_sub(begun));
+            extension::show_tasks(&self.words, self.tasks.get(), self.busy.get());
+        }
+        self.mark.set(now);
+        self.show_rest(ChildActivity::Waiting);
+    }
+
+    /// It spun for that long.
+    pub(crate) fn spun(&self, nanos: u64) {
+        self.mark.set(self.mark.get() + nanos);
+        self.spun.set(self.spun.get() + nanos);
+        extension::show_spun(&self.words, self.spun.get());
+    }
+
+    /// It is about to sleep.
+    pub(crate) fn parks(&self) {
+        self.show_rest(ChildActivity::Parked);
+    }
+
+    /// It slept until `now`.
+    pub(crate) fn woke(&self, now: Instant) {
+        self.mark.set(now.as_nanos());
+        self.show_rest(ChildActivity::Waiting);
+    }
+
+    fn begins(&self, task: &Task<'_>) {
+        let begun = self.mark.get();
+        self.running.set(Some(begun));
+        extension::show_task(&self.words, &task.identity);
+        self.show(ChildActivity::Task, begun);
+    }
+
+    fn ends(&self) {
+        self.ended.set(self.running.take());
+    }
+}
+
+/// A runner that says what it is doing.
+pub(crate) struct Reporting<'s, R: Runner> {
+    runner: R,
+    status: &'s Status,
+    launched: Option<R::Token>,
+}
+
+impl<'s, R: Runner> Reporting<'s, R> {
+    pub(crate) const fn new(runner: R, status: &'s Status) -> Self {
+        Self { runner, status, launched: None }
+    }
+
+    /// What does the work.
+    pub(crate) const fn inner(&self) -> &R {
+        &self.runner
+    }
+}
+
+impl<R: Runner> Runner for Reporting<'_, R> {
+    type Token = R::Token;
+
+    fn knows(&mut self, digest: &Digest) -> bool {
+        self.runner.knows(digest)
+    }
+
+    fn prepares_concurrently(&self) -> bool {
+        self.runner.prepares_concurrently()
+    }
+
+    fn prepare(&mut self, task: &Task<'_>, report: &mut Report) -> Result<R::Token, PrepareError> {
+        self.runner.prepare(task, report)
+    }
+
+    fn launch(&mut self, token: R::Token, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
+        self.launched = Some(token);
+        self.status.begins(task);
+        self.runner.launch(token, task, report)
+    }
+
+    fn accepted(&mut self, token: R::Token) -> bool {
+        self.runner.accepted(token)
+    }
+
+    fn poll(&mut self, token: R::Token, report: &mut Report) -> Result<Poll, Failure> {
+        self.runner.poll(token, report)
+    }
+
+    fn finalize(&mut self, token: R::Token, report: &mut Report) -> Result<(), Failure> {
+        let result = self.runner.finalize(token, report);
+        // One that was prepared and never launched is no task.
+        if self.launched == Some(token) {
+            self.launched = None;
+            self.status.ends();
+        }
+        result
+    }
+
+    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
+        self.status.show(ChildActivity::Control, clock::now().as_nanos());
+        self.runner.control(request, report)
+    }
+
+    fn shutdown(&mut self) {
+        self.status.show(ChildActivity::Stopping, clock::now().as_nanos());
+        self.runner.shutdown();
+    }
+}
