@@ -81,4 +81,5 @@ pub use laneway_core::ids::{RunId, SubId, WorkerId};
 pub use laneway_core::lane::{ExitCause, Label, Phase};
 pub use laneway_core::model::TaskArgs;
 pub use laneway_core::serve::{Failure, Leaf, Report, Task};
+pub use laneway_core::wire::extension::ChildActivity;
 pub use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Dtype, TaskArgsView, TensorTag};

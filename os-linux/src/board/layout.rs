@@ -63,7 +63,9 @@ pub(super) struct Record {
     /// Changes: a [`Standing`], and its value.
     standing: u64,
     value: u64,
-    unused: [u64; 5],
+    /// Changes: bytes of memory that a child which was killed could use; 0 where that explains nothing.
+    memory_limit: u64,
+    unused: [u64; 4],
     /// Why it accepts nothing any more.
     pub(super) reason: [u8; REASON_BYTES],
 }
@@ -85,6 +87,7 @@ impl Place {
     pub(super) const REASON: usize = offset_of!(Record, reason);
     const STANDING: usize = offset_of!(Record, standing);
     const VALUE: usize = offset_of!(Record, value);
+    const MEMORY_LIMIT: usize = offset_of!(Record, memory_limit);
     const PID: usize = offset_of!(Record, pid);
 
     pub(super) const fn record(child: usize) -> usize {
@@ -136,7 +139,8 @@ impl Record {
             sent: 0,
             standing: 0,
             value: 0,
-            unused: [0; 5],
+            memory_limit: 0,
+            unused: [0; 4],
             reason: [0; REASON_BYTES],
         }
     }
@@ -189,7 +193,8 @@ impl Standing {
             Self::Serving => (0, 0),
             Self::Poisoned => (1, 0),
             Self::Ended(ExitCause::Exited { status, .. }) => (EXITED, u64::from(status as u32)),
-            Self::Ended(ExitCause::Signalled { signal, unexpected, .. }) => {
+            Self::Ended(ExitCause::Signalled { signal, unexpected, memory_limit, .. }) => {
+                words.write(record + Place::MEMORY_LIMIT, memory_limit.unwrap_or(0));
                 (SIGNALLED, u64::from(signal as u32) | if unexpected { UNEXPECTED } else { 0 })
             }
             Self::Ended(ExitCause::ThreadEnded { status }) => (THREAD_ENDED, u64::from(status as u32)),
@@ -209,7 +214,11 @@ impl Standing {
             0 => Self::Serving,
             1 => Self::Poisoned,
             EXITED => Self::Ended(ExitCause::Exited { pid, status: low }),
-            SIGNALLED => Self::Ended(ExitCause::Signalled { pid, signal: low, unexpected: value & UNEXPECTED != 0 }),
+            SIGNALLED => {
+                let (unexpected, limit) = (value & UNEXPECTED != 0, sight.whole(record + Place::MEMORY_LIMIT));
+                let memory_limit = (limit > 0).then_some(limit);
+                Self::Ended(ExitCause::Signalled { pid, signal: low, unexpected, memory_limit })
+            }
             THREAD_ENDED => Self::Ended(ExitCause::ThreadEnded { status: low }),
             _ => Self::Ended(ExitCause::Vanished { pid }),
         }
