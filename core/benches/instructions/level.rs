@@ -82,7 +82,7 @@ struct Level {
 impl Level {
     fn new() -> Self {
         let (words, child, spec) = mailbox();
-        Self { driver: Driver::new(engine(), [(spec, words)]), child }
+        Self { driver: Driver::new(engine(), [(spec, words)]).expect("an endpoint of protocol 2"), child }
     }
 
     fn warm_up(&mut self, args: &TaskArgs) {
