@@ -1,32 +1,34 @@
-//! A third party's test of its own device runtime, as the book shows it. A stand-in for the device is in this file.
+//! A device runtime of a third party against the conformance cases. The device is that of the how-to page: it adds vectors.
 
 use std::process::ExitCode;
 
-use laneway_conformance::{Blobs, Filter, Own, run};
+use laneway_conformance::{Blobs, BoxError, Filter, Own, run};
 use laneway_core::chip::{Platform, RuntimeKind};
+use laneway_core::wire::{ArgDirection, ChipCallableSource, WireError};
 use laneway_sim::Kernel;
 
-fn main() -> ExitCode {
-    let callables = Blobs::new().with(Kernel::Add, my_device::add_callable());
-    let mut mine =
-        Own::new("my device", Platform::A2A3, RuntimeKind::HostBuildGraph, |_, memory| my_device::open(memory))
-            .with_callables(callables);
+#[path = "../../os-linux/examples/own_runtime/runtime.rs"]
+mod runtime;
+
+fn main() -> Result<ExitCode, WireError> {
+    // ANCHOR: run
+    let callables = Blobs::new().with(Kernel::Add, add()?);
+    let mut mine = Own::new("adder", Platform::A5Sim, RuntimeKind::HostBuildGraph, |_, _| {
+        // SAFETY: the cases keep mapped what they name, and reach it by atomics alone.
+        Ok::<_, BoxError>(unsafe { runtime::Adder::new() })
+    })
+    .with_callables(callables);
     let report = run(&mut mine, &Filter::all());
     print!("{report}");
-    report.exit_code()
+    Ok(report.exit_code())
+    // ANCHOR_END: run
 }
 
-/// What would be the third party's crate.
-mod my_device {
-    use laneway_conformance::{Memory, Setup, open_simulator};
-    use laneway_core::chip::ChipError;
-    use laneway_sim::{Kernel, Profile, Simulator, callable};
-
-    pub(crate) fn open(memory: Memory<'_>) -> Result<Simulator, ChipError> {
-        open_simulator(Profile::A2a3HostBuildGraph, &Setup::default(), memory)
-    }
-
-    pub(crate) fn add_callable() -> Vec<u8> {
-        callable(Kernel::Add)
-    }
+/// Its one callable.
+fn add() -> Result<Vec<u8>, WireError> {
+    let signature = &[ArgDirection::In, ArgDirection::In, ArgDirection::Out];
+    let source = ChipCallableSource { func_name: "add", signature, ..Default::default() };
+    let mut blob = vec![0; source.encoded_len()?];
+    source.encode(&mut blob)?;
+    Ok(blob)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
 use laneway_core::serve::ChildSpec;
-use laneway_core::wire::Digest;
+use laneway_core::wire::{Digest, Dtype};
 use laneway_linux::{ChildMode, Chip, Worker, WorkerBuilder};
 use laneway_sim::{FaultPlan, Kernel, Program};
 
@@ -23,6 +23,8 @@ pub struct Facts {
     pub platform: Platform,
     /// How it builds graphs.
     pub runtime: RuntimeKind,
+    /// The element types that its kernels compute with.
+    pub dtypes: &'static [Dtype],
     /// Whether it misbehaves on command: [`Setup::faults`] and [`Setup::memory_bytes`] are followed.
     pub obeys: bool,
     /// Whether a launch that fails leaves the completion unproven, whatever the reason: its interface cannot tell.
@@ -172,7 +174,9 @@ where
     /// A device runtime of `platform` and `runtime`: those of the chip that it is most like, since they say how many task
     /// frames a child with it has and what may be prepared beside what. `open` is called for each case.
     pub fn new(name: impl Into<String>, platform: Platform, runtime: RuntimeKind, open: F) -> Self {
-        let facts = Facts { platform, runtime, obeys: false, launch_unproven: false, trees: true, threads: false };
+        let dtypes = &[Dtype::F32];
+        let facts =
+            Facts { platform, runtime, dtypes, obeys: false, launch_unproven: false, trees: true, threads: false };
         Self { name: name.into(), facts, callables: Arc::new(Blobs::new()), open }
     }
 
@@ -180,6 +184,13 @@ where
     #[must_use]
     pub fn with_callables(mut self, callables: impl Callables + 'static) -> Self {
         self.callables = Arc::new(callables);
+        self
+    }
+
+    /// Its kernels compute with these element types; with f32 alone unless it is said.
+    #[must_use]
+    pub const fn with_element_types(mut self, dtypes: &'static [Dtype]) -> Self {
+        self.facts.dtypes = dtypes;
         self
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use laneway_core::chip::{Capabilities, DeviceRuntime};
 use laneway_core::lane::Frames;
+use laneway_core::wire::Dtype;
 use laneway_sim::{Action, Fault, FaultPlan, Kernel, Point, Program};
 
 use crate::backend::{Backend, Setup};
@@ -17,6 +18,7 @@ use crate::tree::Grove;
 pub(crate) struct Needs {
     pub(crate) kernels: &'static [Kernel],
     program: bool,
+    dtype: Option<Dtype>,
     depth: Option<usize>,
     concurrent: Option<bool>,
     /// The parent shows no extension block (W-6).
@@ -81,6 +83,12 @@ impl Case {
 
     pub(crate) fn kernels(mut self, kernels: &'static [Kernel]) -> Self {
         self.needs.kernels = kernels;
+        self
+    }
+
+    /// With an element type that not every backend knows.
+    pub(crate) const fn of(mut self, dtype: Dtype) -> Self {
+        self.needs.dtype = Some(dtype);
         self
     }
 
@@ -151,6 +159,9 @@ impl Case {
         }
         if self.needs.program && callables.program(&Program::of(Kernel::Noop)).is_none() {
             return Some("it has no callables of several kernels".to_owned());
+        }
+        if let Some(dtype) = self.needs.dtype.filter(|dtype| !facts.dtypes.contains(dtype)) {
+            return Some(format!("its kernels do not compute with {dtype}"));
         }
         if self.needs.setup != Setup::default() && !facts.obeys {
             return Some("it does not misbehave on command".to_owned());

@@ -6,7 +6,7 @@ use laneway_core::chip::ChipError;
 use laneway_sim::{Config, HostMemory, Profile, Simulator};
 
 use crate::backend::{Backend, Blobs, Memory, Own, Setup, SimulatorCallables};
-use crate::numbers::Dice;
+use crate::numbers::{DTYPES, Dice};
 use crate::scribble::scribble;
 
 /// The simulator in process.
@@ -27,7 +27,10 @@ fn in_process(
 ) -> Own<impl Fn(&Setup, Memory<'_>) -> Result<Simulator, ChipError> + Clone + Send + 'static> {
     let name = format!("{name} {} {}", profile.platform(), profile.runtime());
     let open = move |setup: &Setup, memory: Memory<'_>| open_simulator(profile, setup, memory);
-    Own::new(name, profile.platform(), profile.runtime(), open).with_callables(SimulatorCallables).that_obeys()
+    Own::new(name, profile.platform(), profile.runtime(), open)
+        .with_callables(SimulatorCallables)
+        .with_element_types(&DTYPES)
+        .that_obeys()
 }
 
 /// The data of the device that a case wants.

@@ -164,8 +164,8 @@ fn judge(backend: &mut dyn Backend, case: &Case, seed: u64) -> Outcome {
         }
         Ok(match &case.body {
             Body::Frames(frames, run) => Desk::serve(backend, device, *frames, &case.needs, *run),
-            Body::Device(run) => run(&mut Bench::new(device.as_mut(), backend.callables(), seed)),
-            Body::Script(script) => script.check(&mut Bench::new(device.as_mut(), backend.callables(), seed)),
+            Body::Device(run) => run(&mut Bench::new(device.as_mut(), backend, seed)),
+            Body::Script(script) => script.check(&mut Bench::new(device.as_mut(), backend, seed)),
             Body::Tree(_) => Ok(()),
         })
     }));

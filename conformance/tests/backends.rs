@@ -4,15 +4,19 @@
 #[path = "../../os-linux/tests/harness/mod.rs"]
 mod harness;
 mod library;
+#[path = "../../os-linux/examples/own_runtime/runtime.rs"]
+mod own_runtime;
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 
 use laneway_ascend::{HostRuntime, LogThreshold};
 use laneway_conformance::{
-    Backend, Filter, Memory, Own, Report, Runner, Setup, SimulatorCallables, simulator, simulator_config,
-    simulator_in_threads,
+    Backend, Blobs, BoxError, Filter, Memory, Own, Report, Runner, Setup, SimulatorCallables, simulator,
+    simulator_config, simulator_in_threads,
 };
+use laneway_core::chip::{Platform, RuntimeKind};
+use laneway_core::wire::{ArgDirection, ChipCallableSource, Dtype};
 use laneway_linux::{Chip, TaskArgs, Worker};
 use laneway_sim::{Config, Kernel, Profile, callable};
 use rustix::process::getpid;
@@ -22,6 +26,7 @@ use library::Folder;
 /// Names a vendor's library to test: `…_PLATFORM`, `…_RUNTIME`, `…_RUNTIME_DIR`, and `…_CALLABLES`, separated by colons.
 const VENDOR: &str = "LANEWAY_CONFORMANCE";
 
+const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I32];
 const HBG: Profile = Profile::A2a3HostBuildGraph;
 const TMR: Profile = Profile::A2a3TensormapAndRingbuffer;
 
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
         the_library_passes_every_case_about_a_device,
         the_library_passes_with_the_other_profiles,
         the_library_passes_as_a_chip_child,
+        a_third_partys_device_passes,
         a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else,
         every_case_has_a_name_rules_and_a_sentence,
         a_c_program_adds_vectors,
@@ -108,6 +114,7 @@ fn through_the_library(folder: &Folder, profile: Profile) -> impl Backend + use<
     let name = format!("library {platform} {runtime}");
     Own::new(name, platform, runtime, open)
         .with_callables(SimulatorCallables)
+        .with_element_types(&DTYPES)
         .that_obeys()
         .whose_failed_launch_is_unproven()
 }
@@ -128,6 +135,21 @@ fn the_library_passes_as_a_chip_child() {
     let folder = Folder::new();
     let filter = Filter::all().or("tree/chips").or("tree/memory").or("tree/callables/a_chip").or("in_poll");
     passes(&mut through_the_library(&folder, HBG), filter, 15);
+}
+
+/// The device of the how-to page, which nobody wrote for these cases.
+fn a_third_partys_device_passes() {
+    let signature = &[ArgDirection::In, ArgDirection::In, ArgDirection::Out];
+    let source = ChipCallableSource { func_name: "add", signature, ..Default::default() };
+    let mut add = vec![0; source.encoded_len().expect("a legal source")];
+    source.encode(&mut add).expect("room for it");
+    let open = |_: &Setup, _: Memory<'_>| {
+        // SAFETY: the cases keep mapped what they name, and reach it by atomics alone.
+        Ok::<_, BoxError>(unsafe { own_runtime::Adder::new() })
+    };
+    let mut adder = Own::new("adder", Platform::A5Sim, RuntimeKind::HostBuildGraph, open)
+        .with_callables(Blobs::new().with(Kernel::Add, add));
+    passes(&mut adder, alone().or("tree/chips").or("tree/memory").or("tree/closing"), 60);
 }
 
 /// Whether a process has the library mapped.

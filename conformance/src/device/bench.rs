@@ -4,11 +4,11 @@ use std::ops::{Deref, DerefMut};
 
 use laneway_core::chip::{CallableSlot, ChipError, DeviceAddress, DeviceRuntime, RunToken};
 use laneway_core::model::TaskArgs;
-use laneway_core::wire::{CallConfig, ChipStorageTaskArgs, ChipTensor};
+use laneway_core::wire::{CallConfig, ChipStorageTaskArgs, ChipTensor, Dtype};
 use laneway_sim::{Kernel, Program};
 
 use super::{PLAIN, ZERO};
-use crate::backend::Callables;
+use crate::backend::{Backend, Callables};
 use crate::expect::{Must, Verdict, Violation, equal};
 use crate::numbers::HostBuffer;
 
@@ -16,6 +16,7 @@ use crate::numbers::HostBuffer;
 pub(crate) struct Bench<'a> {
     device: &'a mut (dyn DeviceRuntime + 'a),
     callables: &'a dyn Callables,
+    pub(crate) dtypes: &'static [Dtype],
     pub(crate) seed: u64,
 }
 
@@ -34,8 +35,8 @@ impl DerefMut for Bench<'_> {
 }
 
 impl<'a> Bench<'a> {
-    pub(crate) fn new(device: &'a mut (dyn DeviceRuntime + 'a), callables: &'a dyn Callables, seed: u64) -> Self {
-        Self { device, callables, seed }
+    pub(crate) fn new(device: &'a mut (dyn DeviceRuntime + 'a), backend: &'a dyn Backend, seed: u64) -> Self {
+        Self { device, callables: backend.callables(), dtypes: backend.facts().dtypes, seed }
     }
 
     /// The device itself, for who drives it in another way.

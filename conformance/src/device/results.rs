@@ -8,7 +8,7 @@ use super::bench::slot;
 use super::{Bench, PLAIN, VectorAdd, ZERO, storage};
 use crate::case::Case;
 use crate::expect::{Must, Verdict, Violation, equal};
-use crate::numbers::{Bits, COMPUTING, DTYPES, Dice, HostBuffer, Numbers, Problem};
+use crate::numbers::{Bits, COMPUTING, Dice, HostBuffer, Numbers, Problem};
 
 const ADD: &[Kernel] = &[Kernel::Add];
 
@@ -52,21 +52,24 @@ pub(super) fn cases() -> Vec<Case> {
             "A bf16 sum is computed in f32 and rounded once, ties to even.",
             bf16_rounding,
         )
-        .kernels(ADD),
+        .kernels(ADD)
+        .of(Dtype::Bf16),
         Case::device(
             "results/f16_is_rounded_to_the_nearest_even",
             &["T-1"],
             "An f16 sum is computed in f32 and rounded once, ties to even; what is too large becomes infinite.",
             f16_rounding,
         )
-        .kernels(ADD),
+        .kernels(ADD)
+        .of(Dtype::F16),
         Case::device(
             "results/whole_numbers_wrap",
             &["T-1"],
             "i32 sums and products wrap around.",
             whole_numbers,
         )
-        .kernels(&[Kernel::Add, Kernel::Mul]),
+        .kernels(&[Kernel::Add, Kernel::Mul])
+        .of(Dtype::I32),
         Case::device(
             "results/a_view_without_elements_is_legal",
             &["W-7", "T-1"],
@@ -110,7 +113,7 @@ fn every_kernel(device: &mut Bench<'_>) -> Verdict {
     let mut dice = Dice::new(device.seed);
     for (index, kernel) in COMPUTING.into_iter().enumerate() {
         let callable = device.install(index, kernel)?;
-        for dtype in DTYPES {
+        for &dtype in device.dtypes {
             for _ in 0..PROBLEMS {
                 solve(device, callable, &Problem::random(kernel, dtype, &mut dice), &mut dice)?;
             }

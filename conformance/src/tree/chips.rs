@@ -9,7 +9,7 @@ use crate::backend::Setup;
 use crate::case::Case;
 use crate::device::diagnostic;
 use crate::expect::{Must, Verdict, Violation, equal, holds, mentions, refused};
-use crate::numbers::{COMPUTING, DTYPES, Dice, Problem};
+use crate::numbers::{COMPUTING, Dice, Problem};
 
 const ADD: &[Kernel] = &[Kernel::Add];
 const WITH_WAIT: &[Kernel] = &[Kernel::Add, Kernel::Wait];
@@ -102,7 +102,7 @@ fn every_kernel(grove: &mut Grove<'_>) -> Verdict {
     let mut dice = Dice::new(grove.seed);
     let chips = grove.chips(&[Setup::default()])?;
     for kernel in COMPUTING {
-        for dtype in DTYPES {
+        for &dtype in grove.dtypes() {
             for _ in 0..PROBLEMS {
                 solve(&chips, &Problem::random(kernel, dtype, &mut dice))?;
             }

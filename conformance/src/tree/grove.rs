@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::chip::{Platform, RuntimeKind};
+use laneway_core::wire::Dtype;
 use laneway_linux::{CallableHandle, Error, SubArgs, TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId};
 use laneway_sim::{Kernel, Program};
 
@@ -75,6 +76,11 @@ impl<'a> Grove<'a> {
     /// The callable of a program.
     pub(crate) fn program(&self, program: &Program) -> Result<Vec<u8>, Violation> {
         self.backend.callables().program(program).must("a callable of several kernels")
+    }
+
+    /// The element types that its kernels know.
+    pub(crate) fn dtypes(&self) -> &'static [Dtype] {
+        self.backend.facts().dtypes
     }
 
     pub(crate) fn platform(&self) -> (Platform, RuntimeKind) {
