@@ -48,10 +48,13 @@ fn a_quick_run_measures_every_case_and_judges_every_target() {
 
 #[test]
 fn a_filter_leaves_the_floors_and_what_it_names() {
-    let (success, out, err) = bench(&["--quick", "--filter", "chain"]);
-    assert!(success, "{err}");
-    assert!(out.contains("A: one cache line") && out.contains("chain of 1,000, 4 more tensors"), "{out}");
-    assert!(!out.contains("fan-out") && !out.contains("CPU time"), "{out}");
+    for (filter, more) in [("chain", false), ("chai", true)] {
+        let (success, out, err) = bench(&["--quick", "--filter", filter]);
+        assert!(success, "{err}");
+        assert!(out.contains("A: one cache line") && out.contains("chain of 1,000, each"), "{out}");
+        assert_eq!(out.contains("chain of 1,000, 4 more tensors"), more, "only one case has the whole name: {out}");
+        assert!(!out.contains("fan-out") && !out.contains("CPU time"), "{out}");
+    }
 }
 
 #[test]
