@@ -515,3 +515,22 @@ fn an_unknown_endpoint_is_refused() {
     assert_eq!(world.engine.endpoint_dead(endpoint, "x"), Err(EngineError::UnknownEndpoint { endpoint }));
     assert_eq!(world.engine.stuck(endpoint, "x"), Err(EngineError::UnknownEndpoint { endpoint }));
 }
+
+/// E-29, E-35: a single SUB task that is held stays in its queue, nothing else does, and it comes out when the hold is lifted.
+#[test]
+fn a_single_sub_task_is_held_back_for_a_child_at_work_and_comes_out_when_the_hold_is_lifted() {
+    let mut world = World::with(&Config { ..config() }, 2, 1, 2);
+    let run = world.begin();
+    let first = world.sub(run, |_| {});
+    assert_eq!(world.engine.spare_sub(), None, "no child is at work that could take it");
+    world.pump();
+    let second = world.sub(run, |_| {});
+    let spare = world.engine.spare_sub().expect("the other child");
+    assert_eq!(spare.busy, 1);
+    world.engine.hold_subs(true);
+    let other = world.task(run, 0, |_| {});
+    assert_eq!(world.pump(), [(other, 0)], "only SUB tasks are held");
+    world.engine.hold_subs(false);
+    assert_eq!(world.pump(), [(second, spare.endpoint.0)]);
+    assert_eq!(world.running(), [first, second, other]);
+}
