@@ -208,8 +208,8 @@ pub enum Error {
         /// What it did instead.
         cause: StartCause,
     },
-    /// `init` was cancelled by a close; nothing of the tree is left.
-    #[error("init was cancelled because the worker was closed meanwhile; nothing is left of it")]
+    /// `init` was cancelled by its canceller or a close; nothing of the tree is left.
+    #[error("init was cancelled, by its canceller or by a close in another thread; nothing is left of it")]
     InitCancelled,
     /// A handle that was captured by what a child runs: the worker is its parent's.
     #[error("this worker belongs to the parent of this child: a child cannot use it")]

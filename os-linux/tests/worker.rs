@@ -9,6 +9,8 @@ mod graphs;
 mod harness;
 #[path = "worker/keeping.rs"]
 mod keeping;
+#[path = "worker/lending.rs"]
+mod lending;
 #[path = "worker/looking.rs"]
 mod looking;
 #[path = "worker/odd.rs"]
@@ -30,6 +32,7 @@ use closing::*;
 use dying::*;
 use graphs::*;
 use keeping::*;
+use lending::*;
 use looking::*;
 use odd::*;
 use placing::*;
@@ -57,6 +60,9 @@ fn main() -> std::process::ExitCode {
             a_callback_that_fails_fails_its_run_and_the_next_run_works,
             a_callback_that_panics_fails_its_run_and_the_next_run_works,
             a_callback_may_wait_for_part_of_its_graph,
+            a_mapping_of_the_program_itself_can_be_lent_to_its_tasks,
+            a_snapshot_can_be_read_by_tasks_and_is_never_written,
+            ranges_that_overlap_are_refused_by_init_and_nothing_is_left,
             a_run_is_waited_for_again_and_from_other_threads,
             a_wait_with_a_time_limit_leaves_the_run_as_it_was,
             a_run_that_nobody_waits_for_ends_too,

@@ -157,3 +157,87 @@ pub trait DeviceRuntime: Send {
         ended.and(finalized)
     }
 }
+
+/// One of several devices, chosen when it is opened.
+#[cfg(feature = "engine")]
+impl<D: DeviceRuntime + ?Sized> DeviceRuntime for alloc::boxed::Box<D> {
+    fn contract(&self) -> Contract {
+        (**self).contract()
+    }
+
+    fn supports_concurrent_prepare(&self) -> bool {
+        (**self).supports_concurrent_prepare()
+    }
+
+    fn register(&mut self, slot: CallableSlot, callable: &[u8]) -> Result<(), ChipError> {
+        (**self).register(slot, callable)
+    }
+
+    fn unregister(&mut self, slot: CallableSlot) -> Result<(), ChipError> {
+        (**self).unregister(slot)
+    }
+
+    fn prepare(
+        &mut self,
+        callable: CallableSlot,
+        args: &ChipStorageTaskArgs,
+        config: &CallConfig,
+        run: RunDescriptor,
+    ) -> Result<RunToken, ChipError> {
+        (**self).prepare(callable, args, config, run)
+    }
+
+    fn launch(&mut self, run: RunToken) -> Result<(), ChipError> {
+        (**self).launch(run)
+    }
+
+    fn accepted(&self, run: RunToken) -> bool {
+        (**self).accepted(run)
+    }
+
+    fn poll(&mut self, run: RunToken) -> Result<Progress, ChipError> {
+        (**self).poll(run)
+    }
+
+    fn wait(&mut self, run: RunToken) -> Result<(), ChipError> {
+        (**self).wait(run)
+    }
+
+    fn finalize(&mut self, run: RunToken) -> Result<(), ChipError> {
+        (**self).finalize(run)
+    }
+
+    fn malloc(&mut self, bytes: u64) -> Result<DeviceAddress, ChipError> {
+        (**self).malloc(bytes)
+    }
+
+    fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
+        (**self).free(base)
+    }
+
+    fn copy_to(&mut self, to: DeviceAddress, from: HostAddress, bytes: u64) -> Result<(), ChipError> {
+        (**self).copy_to(to, from, bytes)
+    }
+
+    fn copy_from(&mut self, to: HostAddress, from: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
+        (**self).copy_from(to, from, bytes)
+    }
+
+    fn committed_memory(&self) -> u64 {
+        (**self).committed_memory()
+    }
+
+    fn shutdown(&mut self) -> Result<(), ChipError> {
+        (**self).shutdown()
+    }
+
+    fn run(
+        &mut self,
+        callable: CallableSlot,
+        args: &ChipStorageTaskArgs,
+        config: &CallConfig,
+        run: RunDescriptor,
+    ) -> Result<(), ChipError> {
+        (**self).run(callable, args, config, run)
+    }
+}

@@ -65,6 +65,26 @@ pub trait Leaf {
     fn shutdown(&mut self);
 }
 
+/// One of several kinds of child, chosen when it starts.
+#[cfg(feature = "engine")]
+impl<L: Leaf + ?Sized> Leaf for alloc::boxed::Box<L> {
+    fn knows(&mut self, digest: &Digest) -> bool {
+        (**self).knows(digest)
+    }
+
+    fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
+        (**self).run(task, report)
+    }
+
+    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
+        (**self).control(request, report)
+    }
+
+    fn shutdown(&mut self) {
+        (**self).shutdown();
+    }
+}
+
 /// A child that runs tasks in phases: prepare → launch → poll → finalize. Chip children are; the phases are what lets a
 /// successor be prepared while its predecessor executes (L-12).
 ///

@@ -2,15 +2,19 @@
 //! valid in the whole tree below (E-38, P-11).
 
 mod buffers;
+mod lent;
 mod pool;
 mod staging;
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway_core::engine::RangeKind;
 
 use crate::error::Error;
 use crate::live::Live;
 use crate::sys::region::{Region, Sharing};
+pub(crate) use lent::Lent;
 pub(crate) use pool::BufferPool;
 pub(crate) use staging::{Staging, read_staged};
 
@@ -29,8 +33,8 @@ pub(crate) struct Sizes {
 pub(crate) struct Space {
     rings: [Region; RINGS],
     buffers: Arc<BufferPool>,
-    /// Ranges of the workers above, which this process inherited; known when the worker starts.
-    outer: OnceLock<Vec<Range<u64>>>,
+    /// What is not this worker's own: of the host program, and of the workers above; known when the worker starts.
+    lent: Mutex<Vec<Lent>>,
 }
 
 impl Space {
@@ -40,7 +44,7 @@ impl Space {
         Ok(Self {
             rings: [ring(0)?, ring(1)?, ring(2)?, ring(3)?],
             buffers: Arc::new(BufferPool::map(sizes.buffers)?),
-            outer: OnceLock::new(),
+            lent: Mutex::default(),
         })
     }
 
@@ -49,10 +53,9 @@ impl Space {
         self.regions().try_for_each(|region| region.populate(0..region.len()))
     }
 
-    /// Says what the workers above share.
-    pub(crate) fn inherit(&self, outer: Vec<Range<u64>>) {
-        // Once: a worker starts once.
-        let _ = self.outer.set(outer);
+    /// Takes a range in that is not this worker's own.
+    pub(crate) fn lend(&self, lent: Lent) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(lent);
     }
 
     /// Hands the buffer region to the worker that has just started: what was taken before is made known to it.
@@ -81,13 +84,19 @@ impl Space {
     }
 
     /// Every range whose addresses mean the same memory in all processes of the tree.
-    pub(crate) fn shared(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.regions().map(range).chain(self.outer().iter().cloned())
+    pub(crate) fn shared(&self) -> Vec<Range<u64>> {
+        self.below().into_iter().map(|lent| lent.range).collect()
     }
 
-    /// Ranges of the workers above.
-    pub(crate) fn outer(&self) -> &[Range<u64>] {
-        self.outer.get().map_or(&[], Vec::as_slice)
+    /// What a worker below is lent: all that this one has.
+    pub(crate) fn below(&self) -> Vec<Lent> {
+        let own = self.regions().map(|region| Lent { range: range(region), kind: RangeKind::Outer });
+        own.chain(self.lent().into_iter().map(Lent::below)).collect()
+    }
+
+    /// What is not this worker's own.
+    pub(crate) fn lent(&self) -> Vec<Lent> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where the buffer region lies.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use laneway_core::driver::Driver;
-use laneway_core::engine::{Engine, Range as Backing, RangeKind, RingSpec, WorkerClass, WorkerSpec};
+use laneway_core::engine::{Engine, Range as Backing, RingSpec, WorkerClass, WorkerSpec};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{self, EndpointSpec, Frames, Label};
 use laneway_core::mailbox::extension;
@@ -23,7 +23,7 @@ use crate::host::{ChildMode, Hosting, Processes, Seat, Threads};
 use crate::late::Images;
 use crate::link::Link;
 use crate::live::{Live, Parts, Wakes};
-use crate::memory::Space;
+use crate::memory::{Lent, Space};
 use crate::progress::{Background, BellWord};
 use crate::registry::Registry;
 use crate::supervisor::{Child, Supervisor};
@@ -78,7 +78,7 @@ fn start_plans(
     let (mut outer, mut inherited, mut group) = (None, Vec::new(), Group::Head);
     if let Some(above) = above {
         deadline = deadline.min(above.deadline);
-        (outer, inherited, group) = (Some(above.outer), above.shared, Group::Parents);
+        (outer, inherited, group) = (Some(above.outer), above.lent, Group::Parents);
     }
     // The one place that knows the mode. From here on until the last child was forked no thread begins (P-1).
     let hosting: Box<dyn Hosting> = match config.child_mode {
@@ -90,20 +90,20 @@ fn start_plans(
         Some(space) => space,
         None => Arc::new(Space::map(config.sizes)?),
     };
-    space.inherit(inherited);
+    inherited.into_iter().for_each(|lent| space.lend(lent));
     if config.populate {
         space.populate()?;
     }
     let bell = Arc::new(BellWord::new()?);
     let given = Arc::new(Given {
         snapshot: registry.snapshot(),
-        shared: space.shared().collect(),
+        shared: space.shared(),
         parent: hosting.parent(),
         window: config.spin_window(),
         deadline,
         staging: space.buffer_range(),
         images: Images::mapped(),
-        _space: space.clone(),
+        space: space.clone(),
     });
     let mut nursery = Nursery::new(config.level, plans.len());
     let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -192,8 +192,8 @@ fn assemble(
         *ring = RingSpec { base: range.start, bytes: range.end - range.start };
     }
     let mut engine = Engine::new(&engine_config, admission_depth, &workers)?;
-    for outer in space.outer() {
-        engine.add_range(Backing { base: outer.start, bytes: outer.end - outer.start, kind: RangeKind::Outer })?;
+    for Lent { range, kind } in space.lent() {
+        engine.add_range(Backing { base: range.start, bytes: range.end.saturating_sub(range.start), kind })?;
     }
     let words = endpoints.iter().map(|(_, words)| *words).collect();
     let mut driver = Driver::new(engine, endpoints)?;

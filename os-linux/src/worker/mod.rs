@@ -13,6 +13,7 @@ mod nested;
 mod outer;
 mod plan;
 mod register;
+mod share;
 mod staged;
 
 use std::fmt;
@@ -234,8 +235,7 @@ impl Worker {
     /// A shape without elements; [`Error::BuffersFull`]; [`Error::WrongState`] while the worker starts, and once it is closed.
     pub fn tensor<T: Element>(&self, shape: &[u32]) -> Result<Tensor<T>, Error> {
         let space = match &mut *self.state() {
-            State::New { space: Some(space), .. } => space.clone(),
-            State::New { space: empty, .. } => empty.insert(Arc::new(Space::map(self.shared.config.sizes)?)).clone(),
+            State::New { space, .. } => self.mapped(space)?,
             // A run that was accepted may still need some while close waits for it.
             State::Ready { live, .. } | State::Closing { live } if !live.is_foreign() => {
                 live.check_lineage()?;
@@ -330,6 +330,21 @@ impl Worker {
         match &*self.state() {
             State::Ready { live, .. } if !live.is_foreign() => live.check_lineage().map(|()| live.clone()),
             other => Err(Error::WrongState { call, state: other.name() }),
+        }
+    }
+
+    /// The tensor memory of a worker that has not started.
+    fn space_of_new(&self, call: &'static str) -> Result<Arc<Space>, Error> {
+        match &mut *self.state() {
+            State::New { space, .. } => self.mapped(space),
+            other => Err(Error::WrongState { call, state: other.name() }),
+        }
+    }
+
+    fn mapped(&self, space: &mut Option<Arc<Space>>) -> Result<Arc<Space>, Error> {
+        match space {
+            Some(space) => Ok(space.clone()),
+            None => Ok(space.insert(Arc::new(Space::map(self.shared.config.sizes)?)).clone()),
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a nested worker keeps of the worker above it.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
@@ -8,13 +7,14 @@ use laneway_core::mailbox::{Words, extension};
 use laneway_core::time::Instant;
 use laneway_core::wire::{FrameState, frame as at};
 
+use crate::memory::Lent;
 use crate::sys::eventfd::Bell;
 use crate::sys::words::MappedWords;
 
 /// What a nested worker is given at its start.
 pub(crate) struct Above {
     /// Memory that the workers above share with this one and everything below it (P-11).
-    pub(crate) shared: Vec<Range<u64>>,
+    pub(crate) lent: Vec<Lent>,
     /// When the start of the whole tree must be over (P-5).
     pub(crate) deadline: Instant,
     pub(crate) outer: Outer,

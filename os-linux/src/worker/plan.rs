@@ -83,8 +83,8 @@ pub(super) struct Given {
     pub(super) staging: Range<u64>,
     /// Code that parent and children have at one place.
     pub(super) images: Images,
-    /// Keeps `shared` mapped for as long as a child that is a thread runs.
-    pub(super) _space: Arc<Space>,
+    /// All tensor memory, mapped for as long as a child that is a thread runs.
+    pub(super) space: Arc<Space>,
 }
 
 impl Plan {
@@ -203,7 +203,7 @@ impl Birth<'_, '_> {
             }
             Plan::Nested { worker, .. } => {
                 let above = Above {
-                    shared: given.shared.clone(),
+                    lent: given.space.below(),
                     deadline: nested::earlier(given.deadline),
                     outer: Outer::new(self.link.words(), self.link.wake.clone()),
                 };
