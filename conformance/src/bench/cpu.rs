@@ -22,6 +22,9 @@ pub struct Usage {
     pub process: String,
     /// CPU seconds per second.
     pub cpu: f64,
+    /// Seconds per second that it spun, as the worker counts them; known of the parent and its own children.
+    #[serde(default)]
+    pub spinning: Option<f64>,
     /// Context switches because it had nothing to do.
     pub voluntary: u64,
     /// Context switches because something else had.
@@ -88,6 +91,7 @@ impl Watched {
         Usage {
             process: self.name,
             cpu: (after.nanos - self.before.nanos) as f64 / 1e9 / seconds,
+            spinning: None,
             voluntary: after.voluntary - self.before.voluntary,
             involuntary: after.involuntary - self.before.involuntary,
         }
@@ -171,6 +175,12 @@ fn idle(trees: &Trees, time: Duration) -> Load {
     Load { id: "idle".to_owned(), title: "every tree of this run is idle".to_owned(), seconds, processes }
 }
 
+/// How long the parent and its child have spun so far.
+fn spun(tree: &SubTree) -> Vec<Duration> {
+    let health = tree.worker.health();
+    [health.spinning].into_iter().chain(health.children.iter().map(|child| child.spinning)).collect()
+}
+
 /// The parent and the only child of a tree while `work` goes on.
 fn with_child(
     id: &str,
@@ -180,6 +190,7 @@ fn with_child(
 ) -> Result<Load, Failure> {
     let children = descendants("tree", &tree.worker);
     let parent = Watched::new("parent".to_owned(), getpid().as_raw_pid(), None);
+    let before = spun(tree);
     let (start, used) = (Instant::now(), own_time());
     work()?;
     // What /proc says of a running thread may be some milliseconds old; its own clock is exact.
@@ -187,6 +198,10 @@ fn with_child(
     // The child's last slice is accounted when it sleeps.
     thread::sleep(Duration::from_millis(5));
     let parent = Usage { cpu: used.as_secs_f64() / seconds, ..parent.usage(seconds) };
-    let processes = [parent].into_iter().chain(children.into_iter().map(|child| child.usage(seconds))).collect();
+    let mut processes = vec![parent];
+    processes.extend(children.into_iter().map(|child| child.usage(seconds)));
+    for (usage, (before, after)) in processes.iter_mut().zip(before.iter().zip(spun(tree))) {
+        usage.spinning = Some(after.saturating_sub(*before).as_secs_f64() / seconds);
+    }
     Ok(Load { id: id.to_owned(), title: title.to_owned(), seconds, processes })
 }

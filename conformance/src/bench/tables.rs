@@ -81,7 +81,7 @@ impl Report {
         if self.loads.is_empty() {
             return Ok(());
         }
-        let mut table = table(&["situation", "seconds", "CPU", "voluntary switches", "involuntary"]);
+        let mut table = table(&["situation", "seconds", "CPU", "spinning", "voluntary switches", "involuntary"]);
         for load in &self.loads {
             let (quiet, busy): (Vec<_>, Vec<_>) =
                 load.processes.iter().partition(|usage| usage.voluntary + usage.involuntary == 0 && usage.cpu == 0.0);
@@ -93,6 +93,7 @@ impl Report {
                     title,
                     format!("{:.1}", load.seconds),
                     cpu,
+                    usage.spinning.map(|share| format!("{:.3} %", share * 100.0)).unwrap_or_default(),
                     usage.voluntary.to_string(),
                     usage.involuntary.to_string(),
                 ];
@@ -104,6 +105,7 @@ impl Report {
                     title,
                     format!("{:.1}", load.seconds),
                     "0 %".to_owned(),
+                    String::new(),
                     "0".to_owned(),
                     "0".to_owned(),
                 ]);
