@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::busy::BusySet;
 use super::controls::{ControlTicket, Controls, Sendable};
 use super::error::{ControlError, ControlFault, DriverError};
+use super::observe::{Fact, Observer, Unobserved};
 use super::port::Port;
 use super::sub_pool::{SubPool, Thrift};
 use super::watch::{Doorbells, Step, Wake, Watch};
@@ -16,8 +17,8 @@ use crate::ids::{EndpointIndex, RunId};
 use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison};
 use crate::mailbox::{LONG_TEXT, Peer, Text, Words, extension};
 use crate::time::Instant;
-use crate::wire::Protocol;
 use crate::wire::control::ControlRequest;
+use crate::wire::{DispatchIdentity, Protocol};
 
 /// A message: what stands in front of a child's text, and the text.
 type Message = Text<{ LONG_TEXT + 256 }>;
@@ -25,7 +26,7 @@ type Message = Text<{ LONG_TEXT + 256 }>;
 /// One level's engine and all its endpoints. Whoever is the progress owner calls [`step`](Self::step) in a loop; nothing here
 /// waits. After [`new`](Self::new) no method on the way of a task allocates or formats.
 #[derive(Debug)]
-pub struct Driver<W> {
+pub struct Driver<W, O = Unobserved> {
     engine: Engine,
     pub(super) ports: Vec<Port<W>>,
     busy: BusySet,
@@ -35,6 +36,7 @@ pub struct Driver<W> {
     kills: Vec<EndpointIndex>,
     poisoned: Vec<EndpointIndex>,
     pub(super) subs: Thrift,
+    observer: O,
 }
 
 impl<W: Words> Driver<W> {
@@ -45,6 +47,20 @@ impl<W: Words> Driver<W> {
     /// [`DriverError::Protocol`] for an endpoint whose child expects described tensors: the engine encodes addressed ones
     /// alone. [`DriverError::NoSuchEndpoint`] for a worker of the engine that is none of these.
     pub fn new(engine: Engine, endpoints: impl IntoIterator<Item = (EndpointSpec, W)>) -> Result<Self, DriverError> {
+        Self::observed(engine, endpoints, Unobserved)
+    }
+}
+
+impl<W: Words, O: Observer> Driver<W, O> {
+    /// As [`new`](Driver::new), with somebody who hears what the driver does.
+    ///
+    /// # Errors
+    /// As [`new`](Driver::new).
+    pub fn observed(
+        engine: Engine,
+        endpoints: impl IntoIterator<Item = (EndpointSpec, W)>,
+        observer: O,
+    ) -> Result<Self, DriverError> {
         let ports: Vec<_> = endpoints.into_iter().map(|(spec, words)| Port::new(spec, words)).collect();
         if let Some(spec) =
             ports.iter().map(|port| port.lane.spec()).find(|spec| spec.protocol != Protocol::ChipTensors)
@@ -59,7 +75,17 @@ impl<W: Words> Driver<W> {
         let controls = Controls::new(64.max(4 * ports.len()));
         let (kills, poisoned) = (Vec::with_capacity(ports.len()), Vec::with_capacity(ports.len()));
         let (text, message, subs) = (Text::new(), Text::new(), Thrift::default());
-        Ok(Self { engine, ports, busy, controls, text, message, kills, poisoned, subs })
+        Ok(Self { engine, ports, busy, controls, text, message, kills, poisoned, subs, observer })
+    }
+
+    /// Who hears what the driver does.
+    pub const fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The engine, to look at, and the observer, to tell it what was seen there.
+    pub const fn engine_and_observer(&mut self) -> (&Engine, &mut O) {
+        (&self.engine, &mut self.observer)
     }
 
     /// The engine.
@@ -98,6 +124,7 @@ impl<W: Words> Driver<W> {
 
     /// As [`step`](Self::step), which wakes whatever child there is something for; `wake` may leave that for a later round.
     pub fn round(&mut self, now: Instant, wake: Wake, bells: &mut impl Doorbells) -> Step {
+        self.observer.begin_round(now);
         let mut progressed = false;
         let mut deadline = self.controls.deadline();
         let mut from = 0;
@@ -157,6 +184,7 @@ impl<W: Words> Driver<W> {
         if port.lane.take_published() {
             if port.lane.child() == Peer::Known && extension::take_sleeper(&port.words) {
                 bells.ring(endpoint);
+                self.observer.note(endpoint, Fact::Rung);
             }
             bells.published(endpoint);
         }
@@ -170,10 +198,12 @@ impl<W: Words> Driver<W> {
     /// Tells the engine, or the waiter of a control, what happened.
     fn take_in(&mut self, endpoint: EndpointIndex, event: Event<Ticket, ControlTicket>, now: Instant) {
         match event {
-            Event::Staged { key, .. } => {
+            Event::Staged { key, preparation } => {
+                self.observer.note(endpoint, Fact::Staged { ticket: key, preparation });
                 self.engine.staged(key);
             }
             Event::Accepted { key } => {
+                self.observer.note(endpoint, Fact::Accepted { ticket: key });
                 self.engine.accepted(key);
             }
             Event::Completed { key, outcome } => self.completed(endpoint, key, outcome, now),
@@ -188,9 +218,11 @@ impl<W: Words> Driver<W> {
                     ControlOutcome::Poisoned(reason) => Err(ControlFault::Dead(reason)),
                     ControlOutcome::Stopped => Err(ControlFault::Stopped),
                 };
+                self.observer.note(endpoint, Fact::ControlEnded { succeeded: result.is_ok() });
                 self.controls.end(key, result);
             }
             Event::Poisoned { reason } => {
+                self.observer.note(endpoint, Fact::Poisoned { reason });
                 self.describe(endpoint, format_args!("{reason}; {}", reason.remedy()));
                 // Only an endpoint that the engine was not told of could be refused, and then it sends nothing there.
                 let _ = self.engine.endpoint_dead(endpoint, self.message.as_str());
@@ -201,6 +233,7 @@ impl<W: Words> Driver<W> {
     }
 
     fn completed(&mut self, endpoint: EndpointIndex, ticket: Ticket, outcome: Outcome, now: Instant) {
+        self.observer.note(endpoint, Fact::Completed { ticket, outcome });
         let lane = &self.ports[endpoint.index()].lane;
         match outcome {
             Outcome::Success => {
@@ -262,7 +295,7 @@ impl<W: Words> Driver<W> {
     fn send_held(&mut self, endpoint: EndpointIndex, now: Instant) -> bool {
         let mut sent = false;
         for prepare_only in [false, true] {
-            let Self { engine, ports, .. } = self;
+            let Self { engine, ports, observer, .. } = self;
             let Port { words, lane, held_active, held_staged, sent: sent_at } = &mut ports[endpoint.index()];
             let held = if prepare_only { held_staged } else { held_active };
             let Some(ticket) = *held else { continue };
@@ -285,12 +318,19 @@ impl<W: Words> Driver<W> {
                 limit: payload.deadline,
                 prepare_only,
             };
-            if let Err(error) = lane.submit(words, &job, now) {
-                if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
-                    // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
-                    lane.set_poison(Poison::Driver, now);
+            match lane.submit(words, &job, now) {
+                Ok(dispatch) => {
+                    let (run, slot, generation, digest) = (job.run, job.slot, job.generation, job.digest);
+                    let identity = DispatchIdentity { run, slot, generation, dispatch };
+                    observer.note(endpoint, Fact::Dispatched { ticket, identity, digest, prepare_only });
                 }
-                self.refuse(endpoint, ticket, error);
+                Err(error) => {
+                    if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
+                        // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
+                        lane.set_poison(Poison::Driver, now);
+                    }
+                    self.refuse(endpoint, ticket, error);
+                }
             }
         }
         sent
@@ -298,6 +338,7 @@ impl<W: Words> Driver<W> {
 
     /// A dispatch that could not be sent ends as a failure of its endpoint, once (L-2).
     fn refuse(&mut self, endpoint: EndpointIndex, ticket: Ticket, error: LaneError) {
+        self.observer.note(endpoint, Fact::Refused { ticket });
         self.describe(endpoint, error);
         self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
     }
@@ -311,7 +352,8 @@ impl<W: Words> Driver<W> {
             return;
         }
         match port.lane.activate(&port.words, run, now) {
-            Ok(()) | Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
+            Ok(()) => self.observer.note(endpoint, Fact::Activated { ticket }),
+            Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
             // The engine and the lane disagree about what is staged: nothing on this endpoint can be trusted (L-26).
             Err(_) => port.lane.set_poison(Poison::Driver, now),
         }
@@ -321,6 +363,7 @@ impl<W: Words> Driver<W> {
         let port = &mut self.ports[endpoint.index()];
         if port.held_staged == Some(ticket) {
             port.held_staged = None;
+            self.observer.note(endpoint, Fact::Completed { ticket, outcome: Outcome::Skipped });
             self.engine.completed(ticket, Ended::Skipped);
             return;
         }
@@ -381,13 +424,16 @@ impl<W: Words> Driver<W> {
             progressed |= controls.queued() != before;
             let Some(Sendable { ticket, endpoint, request, deadline }) = next else { break };
             let port = &mut self.ports[endpoint.index()];
-            if let Err(error) = port.lane.control(&port.words, ticket, &request, deadline, now) {
-                let fault = match error {
-                    LaneError::Poisoned(reason) => ControlFault::Dead(reason),
-                    LaneError::Stopping => ControlFault::Stopped,
-                    _ => ControlFault::Dead(Poison::Driver),
-                };
-                self.controls.end(ticket, Err(fault));
+            match port.lane.control(&port.words, ticket, &request, deadline, now) {
+                Ok(()) => self.observer.note(endpoint, Fact::ControlSent { command: request.command() }),
+                Err(error) => {
+                    let fault = match error {
+                        LaneError::Poisoned(reason) => ControlFault::Dead(reason),
+                        LaneError::Stopping => ControlFault::Stopped,
+                        _ => ControlFault::Dead(Poison::Driver),
+                    };
+                    self.controls.end(ticket, Err(fault));
+                }
             }
             self.settle(endpoint, bells);
         }

@@ -5,6 +5,7 @@ mod controls;
 #[expect(clippy::module_inception, reason = "the driver is what this floor is named after")]
 mod driver;
 mod error;
+mod observe;
 mod port;
 mod sub_pool;
 mod watch;
@@ -13,5 +14,6 @@ pub use crate::lane::{EndpointSpec, ExitCause, Frames, Label};
 pub use controls::ControlTicket;
 pub use driver::Driver;
 pub use error::{ControlError, ControlFault, DriverError};
+pub use observe::{Fact, Observer, Unobserved};
 pub use sub_pool::SubPool;
 pub use watch::{Doorbells, Step, Wake, Watch};

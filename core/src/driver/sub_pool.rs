@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::Driver;
+use super::{Driver, Observer};
 use crate::mailbox::{Peer, Words, extension};
 use crate::time::Instant;
 
@@ -51,7 +51,7 @@ impl Thrift {
     }
 }
 
-impl<W: Words> Driver<W> {
+impl<W: Words, O: Observer> Driver<W, O> {
     /// Whether the next SUB task would wake a child that sleeps although one that is at work is about to be done.
     #[inline]
     pub(super) fn spares_a_wake(&mut self, now: Instant) -> bool {

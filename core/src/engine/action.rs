@@ -20,6 +20,12 @@ impl Ticket {
         self.slot
     }
 
+    /// Which use of the record it is: two tasks never share both.
+    #[must_use]
+    pub const fn serial(self) -> u32 {
+        self.serial
+    }
+
     /// The member of a group, 0 otherwise.
     #[must_use]
     pub const fn member(self) -> GroupIndex {

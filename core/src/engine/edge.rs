@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::ids::TaskSlot;
 
+use super::query::Dependence;
 use super::slot::{NIL, SlotTable};
 
 /// What an edge means; several may hold at once.
@@ -24,6 +25,17 @@ impl EdgeKind {
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// The strongest meaning.
+    pub(super) const fn dependence(self) -> Dependence {
+        if self.has(Self::DATA) {
+            Dependence::Data
+        } else if self.has(Self::ORDER) {
+            Dependence::Order
+        } else {
+            Dependence::Lifetime
+        }
     }
 }
 

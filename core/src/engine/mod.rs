@@ -45,7 +45,7 @@ pub use config::{
 };
 pub use error::{Argument, EngineError, Resource};
 pub use group::{GroupEvent, GroupState};
-pub use query::{Memory, Usage};
+pub use query::{Dependence, Memory, Usage};
 pub use run::{FailureKind, RunEvent, RunOutcome, RunPhase};
 pub use signals::Signals;
 pub use slot::{TaskEvent, TaskState};

@@ -4,8 +4,9 @@ use crate::ids::{PipelineSlot, RunId, TaskSlot, WorkerId};
 use crate::model::overlap;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, Digest, args};
 
+use super::action::Ticket;
 use super::backing::range_tree;
-use super::slot::{Kind, TaskState};
+use super::slot::{Kind, NIL, TaskState};
 use super::{Engine, EngineError, Range};
 
 /// Which memory an address is in.
@@ -48,6 +49,17 @@ impl Usage {
     pub fn is_idle(&self) -> bool {
         *self == Self { error_texts: self.error_texts, ..Self::default() }
     }
+}
+
+/// Why a task comes after another one, or keeps something of it; the strongest reason where there are several.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Dependence {
+    /// It reads what the other one writes: it waits, and fails if that does.
+    Data,
+    /// It writes what the other one reads or writes: it waits, whatever becomes of that (E-19).
+    Order,
+    /// It names bytes that the other one allocated: it keeps them and does not wait (E-27).
+    Lifetime,
 }
 
 impl Engine {
@@ -156,6 +168,32 @@ impl Engine {
             slabs: self.backings.rings.iter().map(super::ring::Ring::count).sum(),
             runs: self.runs.used(),
         }
+    }
+
+    /// The task or allocation that the innermost scope took last; right after a submit, what was submitted.
+    #[must_use]
+    pub fn newest(&self) -> Option<Ticket> {
+        self.scopes.newest().map(|slot| self.ticket(slot, 0))
+    }
+
+    /// Whether a task failed, or was never run because something that it depends on did.
+    #[must_use]
+    pub fn has_failed(&self, task: Ticket) -> bool {
+        let current = self.slots.get(task.slot).filter(|slot| slot.serial == task.serial);
+        current.is_some_and(|slot| slot.state == TaskState::Failed)
+    }
+
+    /// Whom a task comes after, and why, for as long as it or they have not ended. Looks at the edges of this task only.
+    pub fn producers(&self, task: Ticket) -> impl Iterator<Item = (Ticket, Dependence)> + '_ {
+        let current = self.slots.get(task.slot).filter(|slot| slot.serial == task.serial);
+        let mut at = current.map_or(NIL, |slot| slot.producers);
+        core::iter::from_fn(move || {
+            (at != NIL).then(|| {
+                let edge = &self.edges[at];
+                at = edge.next_producer;
+                (self.ticket(edge.producer, 0), edge.kind.dependence())
+            })
+        })
     }
 
     fn is_of(&self, slot: TaskSlot, run: RunId) -> bool {

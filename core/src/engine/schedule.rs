@@ -178,7 +178,7 @@ impl Engine {
         self.staging_due = true;
     }
 
-    fn ticket(&self, slot: TaskSlot, member: u16) -> Ticket {
+    pub(super) fn ticket(&self, slot: TaskSlot, member: u16) -> Ticket {
         Ticket { slot, member: GroupIndex(member), serial: self.slots[slot].serial }
     }
 

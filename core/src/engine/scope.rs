@@ -34,6 +34,12 @@ impl ScopeStack {
         self.depth.saturating_sub(1).min(RINGS - 1)
     }
 
+    /// What the innermost scope took last.
+    pub(super) fn newest(&self) -> Option<TaskSlot> {
+        let first = self.tasks[self.depth.checked_sub(1)?];
+        (first != NIL).then_some(TaskSlot(first))
+    }
+
     /// The innermost scope takes a task.
     pub(super) fn add(&mut self, slots: &mut SlotTable, slot: TaskSlot) {
         let first = &mut self.tasks[self.depth.saturating_sub(1)];
