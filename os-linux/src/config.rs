@@ -8,6 +8,7 @@ use crate::host::ChildMode;
 use crate::memory::Sizes;
 use crate::sys::cpu::CpuBudget;
 use crate::sys::spin::{PauseCost, SpinWindow};
+use crate::trace;
 use crate::worker::Cpus;
 
 /// Settings of a worker; [`WorkerBuilder`](crate::WorkerBuilder) has a method for each.
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) populate: bool,
     pub(crate) allow_foreign_threads: bool,
     pub(crate) close_foreign_descriptors: bool,
+    pub(crate) trace: trace::Setting,
 }
 
 const GIB: u64 = 1 << 30;
@@ -55,6 +57,7 @@ impl Default for Config {
             populate: false,
             allow_foreign_threads: false,
             close_foreign_descriptors: false,
+            trace: trace::Setting::default(),
         }
     }
 }

@@ -181,6 +181,14 @@ pub enum Error {
         /// The most that is legal.
         most: u64,
     },
+    /// Something that is kept only where the worker was told to.
+    #[error("{what} is not recorded: build the worker with {setting}")]
+    NotRecorded {
+        /// What was asked for.
+        what: &'static str,
+        /// The builder's method that has it recorded.
+        setting: &'static str,
+    },
     /// A worker without anybody to run its tasks.
     #[error("the worker has no children: add at least one chip, or ask for SUB children with subs(n)")]
     NoChildren,

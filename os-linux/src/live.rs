@@ -20,7 +20,9 @@ use crate::device_memory::DeviceBooks;
 use crate::install::Scope;
 use crate::late::Images;
 use crate::memory::Space;
+use crate::metrics::Counters;
 use crate::progress::{BellWord, Inbox, Progress};
+use crate::recorder::Recorder;
 use crate::registry::Registry;
 use crate::run::Outcomes;
 use crate::supervisor::Supervisor;
@@ -30,12 +32,13 @@ use crate::sys::lineage::Lineage;
 use crate::sys::spin::SpinWindow;
 use crate::sys::timer::Timer;
 use crate::sys::words::MappedWords;
+use crate::trace::Tracer;
 use crate::waiting::ParentWait;
 use crate::worker::Outer;
 
 /// What the lock of a worker guards.
 pub(crate) struct Inner {
-    pub(crate) driver: Driver<MappedWords>,
+    pub(crate) driver: Driver<MappedWords, Recorder>,
     pub(crate) registry: Registry,
     /// Who owns progress, and who waits for it.
     pub(crate) progress: Progress,
@@ -114,6 +117,8 @@ pub(crate) struct Live {
     pub(crate) images: Images,
     /// The worker above, of a nested worker in its own process.
     pub(crate) outer: Option<Outer>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) tracer: Option<Tracer>,
     pub(crate) config: Config,
     /// What handles ask when this is gone.
     pub(crate) outcomes: Arc<Outcomes>,
@@ -137,6 +142,8 @@ pub(crate) struct Parts {
     pub(crate) scopes: Box<[Scope]>,
     pub(crate) images: Images,
     pub(crate) outer: Option<Outer>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) tracer: Option<Tracer>,
     pub(crate) config: Config,
     pub(crate) wait: ParentWait,
     pub(crate) board: Board,
@@ -144,7 +151,7 @@ pub(crate) struct Parts {
 }
 
 impl Live {
-    pub(crate) fn new(driver: Driver<MappedWords>, registry: Registry, parts: Parts) -> Self {
+    pub(crate) fn new(driver: Driver<MappedWords, Recorder>, registry: Registry, parts: Parts) -> Self {
         let inner = Inner {
             driver,
             registry,
@@ -190,6 +197,8 @@ impl Live {
             scopes: parts.scopes,
             images: parts.images,
             outer: parts.outer,
+            counters: parts.counters,
+            tracer: parts.tracer,
             config: parts.config,
             outcomes: Arc::default(),
             lineage: Lineage::here(),

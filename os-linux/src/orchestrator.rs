@@ -171,6 +171,14 @@ impl<'a> Orchestrator<'a> {
         result
     }
 
+    /// The graph of the run so far in the DOT language; see [`RunHandle::dot`](crate::RunHandle::dot).
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`] unless the worker keeps graphs.
+    pub fn dot(&self) -> Result<String, Error> {
+        self.live.lock().dot(self.run)
+    }
+
     /// Blocks until no unfinished task of this run names bytes of `tensors`, driving progress meanwhile (E-2).
     ///
     /// ```no_run
@@ -214,14 +222,16 @@ impl<'a> Orchestrator<'a> {
         members: &[&TaskArgs],
     ) -> Result<Outputs, Error> {
         let run = self.run;
-        let mut outputs = Outputs::new();
+        let (mut outputs, mut began) = (Outputs::new(), None);
         let submission = Submission { target, digest: callable.digest(), config, members, deadline: self.deadline };
         let (mut inner, ()) = self.retry(|inner| {
+            began = began.or_else(|| inner.driver.observer_mut().submit_begins());
             self.check(inner, callable, target)?;
             check_devices(inner, target, members)?;
             let place = &mut |at: Allocated| outputs.extend(placed(members, &at));
             inner.driver.engine_mut().submit(run, &submission, place).map_err(Error::from)
         })?;
+        inner.task_submitted(run, &submission, began);
         self.live.submitted(&mut inner, run);
         Ok(outputs)
     }

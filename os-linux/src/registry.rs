@@ -25,6 +25,8 @@ pub(crate) struct Registry {
 
 /// One digest.
 struct Entry {
+    /// What its user called it; what a chip callable calls itself.
+    name: String,
     role: Role,
     kind: CallableKind,
     standing: Standing,
@@ -133,7 +135,8 @@ impl Registry {
         blob: &[u8],
     ) -> Result<CallableHandle, Error> {
         let digest = chip_digest(platform, runtime, blob)?;
-        self.enter("", digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
+        let name = ChipCallable::parse(blob)?.func_name().to_owned();
+        self.enter(&name, digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
     }
 
     /// Registers bytes for children of a user's own kind.
@@ -155,8 +158,8 @@ impl Registry {
         let role = body.role();
         if !self.by_digest.contains_key(&digest) {
             self.check_slots(role)?;
-            let entry =
-                Entry { role, kind, standing: Standing::Ready, body: Some(body), function, handles: 0, above: None };
+            let (name, standing) = (name.to_owned(), Standing::Ready);
+            let entry = Entry { name, role, kind, standing, body: Some(body), function, handles: 0, above: None };
             self.by_digest.insert(digest, entry);
         } else if let (Some(asked), Some(taken)) = (&function, &self.by_digest[&digest].function)
             && asked != taken
@@ -171,7 +174,9 @@ impl Registry {
     pub(crate) fn adopt_chips(&mut self, blobs: Vec<Named>) {
         for (digest, blob) in blobs {
             let id = self.new_id();
+            let name = ChipCallable::parse(&blob).map_or("", |callable| callable.func_name()).to_owned();
             let entry = self.by_digest.entry(digest).or_insert(Entry {
+                name,
                 role: Role::Chip,
                 kind: CallableKind::ChipCallable,
                 standing: Standing::Ready,
@@ -192,8 +197,9 @@ impl Registry {
             self.check_slots(newcomer.role)?;
             let (role, kind) = (newcomer.role, newcomer.kind);
             let standing = Standing::Installing;
+            let name = newcomer.named.as_ref().map_or_else(String::new, |(name, _)| (*name).to_owned());
             self.by_digest
-                .insert(digest, Entry { role, kind, standing, body: None, function, handles: 0, above: None });
+                .insert(digest, Entry { name, role, kind, standing, body: None, function, handles: 0, above: None });
             return Ok(Begun::New);
         };
         if let (Some((name, _)), Some(asked), Some(taken)) = (&newcomer.named, &function, &entry.function)
@@ -320,6 +326,16 @@ impl Registry {
             return Err(Error::CallableRole { digest, found: handle.role, wanted });
         }
         Ok(())
+    }
+
+    /// What each callable is called that has a name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&Digest, &str)> {
+        self.by_digest.iter().map(|(digest, entry)| (digest, entry.name.as_str())).filter(|(_, name)| !name.is_empty())
+    }
+
+    /// What a callable is called, if it has a name.
+    pub(crate) fn name_of(&self, digest: &Digest) -> Option<&str> {
+        self.by_digest.get(digest).map(|entry| entry.name.as_str()).filter(|name| !name.is_empty())
     }
 
     /// One callable that only such children run as `served` accepts none of.

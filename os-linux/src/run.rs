@@ -79,7 +79,10 @@ impl RunHandle {
     pub fn wait(&self) -> Result<(), Error> {
         let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
         let (inner, _) = live.drive(live.lock(), None, |inner| inner.has_ended(self.run));
-        live.outcome(&inner, self.run)
+        let outcome = live.outcome(&inner, self.run);
+        drop(inner);
+        live.tell_subscriber();
+        outcome
     }
 
     /// As [`RunHandle::wait`], for at most `timeout`.
@@ -113,6 +116,17 @@ impl RunHandle {
         self.live.upgrade().is_none_or(|live| live.lock().has_ended(self.run).is_some())
     }
 
+    /// The graph of the run in the DOT language, with where each task stands; for a worker that was told to keep graphs
+    /// ([`WorkerBuilder::record_graphs`](crate::WorkerBuilder::record_graphs)).
+    ///
+    /// # Errors
+    /// [`Error::NotRecorded`] of one that was not; [`Error::WrongState`] once the worker is closed.
+    pub fn dot(&self) -> Result<String, Error> {
+        let live = self.live()?.ok_or(Error::WrongState { call: "dot", state: "CLOSED" })?;
+        let mut inner = live.lock();
+        inner.dot(self.run)
+    }
+
     /// Fails what has not started and lets what runs finish; the run then ends as cancelled (E-9).
     ///
     /// # Errors
@@ -142,6 +156,7 @@ impl Drop for RunHandle {
         }
         // Unknown only to an engine that was stopped and forgot it.
         let _ = inner.driver.engine_mut().release(self.run);
+        inner.driver.observer_mut().forget_graph(self.run);
     }
 }
 
@@ -171,6 +186,7 @@ impl Live {
         let handle = RunHandle { live: Arc::downgrade(self), outcomes: self.outcomes.clone(), run };
         let mut orchestrator = Orchestrator::new(self, run);
         let level = self.config.level;
+        let _span = self.run_span(run);
         // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
         let built = panics::catch(|| {
             callback(&mut orchestrator).map_err(|error| match error.downcast::<Error>() {
@@ -180,14 +196,20 @@ impl Live {
         });
         let error = match built {
             Ok(Ok(value)) => {
-                self.end(|inner| inner.driver.engine_mut().close_submission(run))?;
+                self.end(|inner| {
+                    inner.driver.observer_mut().run_closed(run, false);
+                    inner.driver.engine_mut().close_submission(run)
+                })?;
                 return Ok((value, handle));
             }
             Ok(Err(error)) => error,
             Err(text) => Error::CallbackPanicked { level, run, message: text },
         };
         let reason = error.to_string();
-        self.end(|inner| inner.driver.engine_mut().fail_submission(run, &reason))?;
+        self.end(|inner| {
+            inner.driver.observer_mut().run_closed(run, true);
+            inner.driver.engine_mut().fail_submission(run, &reason)
+        })?;
         // The callback's own error, once nothing that it submitted runs any more.
         let _ = handle.wait();
         Err(error)
@@ -211,6 +233,7 @@ impl Live {
                 inner.builder = Some(caller);
                 inner.handles.push(run);
                 self.mind_the_worker_above();
+                inner.run_begun(run);
                 Ok(run)
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! What is live on which chip, and the frees that wait for tasks.
 
 use laneway_core::chip::{Call, DeviceAddress, DeviceLedger};
-use laneway_core::driver::{ControlTicket, Driver};
+use laneway_core::driver::{ControlTicket, Driver, Observer};
 use laneway_core::engine::{EngineError, Memory};
 use laneway_core::ids::{EndpointIndex, WorkerId};
 use laneway_core::mailbox::Words;
@@ -73,7 +73,7 @@ impl DeviceBooks {
     }
 
     /// Takes the answers to deferred frees that were sent.
-    pub(crate) fn take_answers<W: Words>(&mut self, driver: &mut Driver<W>) {
+    pub(crate) fn take_answers<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
         if self.sent.is_empty() {
             return;
         }
@@ -89,7 +89,7 @@ impl DeviceBooks {
     }
 
     /// Sends the deferred frees that no task stands in the way of any more. Call it when one has ended.
-    pub(crate) fn send_due<W: Words>(&mut self, driver: &mut Driver<W>) {
+    pub(crate) fn send_due<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
         if !std::mem::take(&mut self.deferred) {
             return;
         }

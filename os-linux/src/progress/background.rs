@@ -72,6 +72,7 @@ impl Background {
                     let look = clock::now().saturating_add(PASS_ON);
                     wake_at = Some(wake_at.map_or(look, |at| at.min(look)));
                 }
+                live.tell_subscriber();
                 for address in std::mem::take(&mut live.lock().freed) {
                     live.space.give_back(address);
                 }

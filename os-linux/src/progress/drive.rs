@@ -66,6 +66,7 @@ impl Live {
                         inner.alive -= 1;
                         inner.doom(endpoint, now.saturating_add(GRACE));
                         inner.ends.push((endpoint, cause));
+                        inner.driver.observer_mut().child_exited(endpoint, cause);
                         inner.driver.child_exited(endpoint, cause, now);
                     }
                     News::SubtreeGone(endpoint) => {
@@ -183,6 +184,7 @@ impl Live {
             return signals.work;
         }
         inner.changes += 1;
+        inner.look_at_changes(news || signals.run_changed || signals.lease_free);
         self.tell_sleepers(inner);
         if !inner.dropped.is_empty() {
             self.free_dropped(inner);

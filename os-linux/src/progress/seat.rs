@@ -109,6 +109,7 @@ impl HandOver for Live {
     fn sleep<'a>(&'a self, mut inner: Guard<'a>, wake_at: Option<Instant>) -> Guard<'a> {
         let mut events = inner.events.take().unwrap_or_default();
         drop(inner);
+        self.about_to_sleep();
         let timeout = wake_at.map(|at| at.since(clock::now()));
         // A wait set that cannot be waited on any more is looked at instead: the loop goes on, it only sleeps less.
         let _ = self.waiter_set.wait(&mut events, timeout);

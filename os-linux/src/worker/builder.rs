@@ -161,6 +161,43 @@ impl WorkerBuilder {
         self
     }
 
+    /// Writes down what happens in the whole tree, for the `tracing` subscriber of this process; off by default. Every process
+    /// writes into one shared log, which costs it neither a lock nor a descriptor, and the subscriber hears of it outside of
+    /// the worker's lock: events with the target `laneway` that carry the time (CLOCK_MONOTONIC, nanoseconds), the process
+    /// and the facts. Only the root of a tree tells a subscriber (P-30).
+    #[must_use]
+    pub fn tracing(mut self, on: bool) -> Self {
+        self.config.trace.on = on || self.config.trace.path.is_some();
+        self
+    }
+
+    /// Writes a trace of the whole tree to `path` when the worker closes, and whenever
+    /// [`Worker::write_trace`](crate::Worker::write_trace) is called: a file that <https://ui.perfetto.dev> opens.
+    ///
+    /// The log keeps what happened first: once it is full, what happens is counted and not kept.
+    #[must_use]
+    pub fn trace_to(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.config.trace.path = Some(path.into());
+        self.config.trace.on = true;
+        self
+    }
+
+    /// Bytes of the log of [`tracing`](Self::tracing) and `trace_to`, rounded down to a power of two; 64 MiB by default, which
+    /// holds about a million events (a SUB task leaves 5, a chip task 13). Address space only.
+    #[must_use]
+    pub fn trace_bytes(mut self, bytes: u64) -> Self {
+        self.config.trace.bytes = bytes;
+        self
+    }
+
+    /// Keeps the graph of each run for as long as its handle lives, for [`RunHandle::dot`](crate::RunHandle::dot) and
+    /// [`Orchestrator::dot`](crate::Orchestrator::dot); off by default. Each submit allocates then.
+    #[must_use]
+    pub fn record_graphs(mut self, on: bool) -> Self {
+        self.config.trace.graphs = on;
+        self
+    }
+
     /// The worker, in state NEW: nothing is mapped or forked yet.
     ///
     /// # Errors
@@ -170,6 +207,7 @@ impl WorkerBuilder {
         check("subs", self.subs.into(), 0, MOST_SUBS.into())?;
         check("heap_ring_bytes", sizes.ring, LEAST_REGION, 1 << 46)?;
         check("buffer_bytes", sizes.buffers, LEAST_REGION, 1 << 46)?;
+        check("trace_bytes", self.config.trace.bytes, LEAST_REGION, 1 << 40)?;
         Ok(Worker::new(self.config, self.subs))
     }
 }

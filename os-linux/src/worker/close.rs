@@ -187,6 +187,7 @@ impl Live {
         // Runs that wait for what is left end now; nobody drives after this (L-35).
         self.give_up_on_all(&mut self.lock());
         background.stop(self);
+        let traced = self.finish_trace();
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
         let survivors = supervisor.abandon(&self.bell, &self.space);
         drop(supervisor);
@@ -201,6 +202,7 @@ impl Live {
         if !abnormal.is_empty() {
             return Err(Error::AbnormalExits { children: abnormal });
         }
+        traced?;
         if left_on_chips.is_empty() { Ok(()) } else { Err(Error::DeviceMemoryLeft { chips: left_on_chips }) }
     }
 }

@@ -24,6 +24,7 @@ use crate::sys::panics;
 use crate::sys::park::{Bed, Woke};
 use crate::sys::spin::SpinWindow;
 use crate::sys::words::MappedWords;
+use crate::trace::Traced;
 
 /// Something that tasks are handed to and that ends them later. All calls come from one thread, the endpoint's own, and none
 /// while another is in progress; a call that takes long delays only this endpoint.
@@ -189,7 +190,7 @@ impl Runner for EndpointRunner {
 
 /// The loop of an endpoint: it sleeps while a task is under way, since whoever ends that rings. The exit status.
 pub(super) fn serve_endpoint(
-    child: &mut Child<MappedWords, EndpointRunner>,
+    child: &mut Child<MappedWords, Traced<EndpointRunner>>,
     ring: &mut ParentRing<'_>,
     mut bed: Bed,
     window: SpinWindow,

@@ -16,6 +16,7 @@ use super::cancel::Cancel;
 use super::children::Children;
 use super::outer::{Above, Outer};
 use super::plan::{Given, Outline, Plan};
+use super::traces::Traces;
 use crate::board::Board;
 use crate::config::Config;
 use crate::error::{CallableError, Error, StartCause};
@@ -24,7 +25,9 @@ use crate::late::Images;
 use crate::link::Link;
 use crate::live::{Live, Parts, Wakes};
 use crate::memory::{Lent, Space};
+use crate::metrics::Counters;
 use crate::progress::{Background, BellWord};
+use crate::recorder::Recorder;
 use crate::registry::Registry;
 use crate::supervisor::{Child, Supervisor};
 use crate::sys::epoll::{Poller, Token, Watch};
@@ -35,7 +38,7 @@ use crate::sys::timer::Timer;
 use crate::sys::{clock, limits};
 use crate::waiting::{ParentWait, measure_wake};
 
-/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, five regions, the
+/// Descriptors of the worker itself: its own pidfd, two wait sets, two bells, a timer, the cancel bell, six regions, the
 /// status board, and one more set while it starts.
 const OWN_DESCRIPTORS: u64 = 14;
 
@@ -75,10 +78,10 @@ fn start_plans(
     limits::check_descriptors(OWN_DESCRIPTORS + Link::DESCRIPTORS * plans.len() as u64)?;
     config.cpus.check(outlines)?;
     let mut deadline = clock::now().saturating_add(config.init_timeout);
-    let (mut outer, mut inherited, mut group) = (None, Vec::new(), Group::Head);
+    let (mut outer, mut inherited, mut group, mut log) = (None, Vec::new(), Group::Head, None);
     if let Some(above) = above {
         deadline = deadline.min(above.deadline);
-        (outer, inherited, group) = (Some(above.outer), above.lent, Group::Parents);
+        (outer, inherited, group, log) = (Some(above.outer), above.lent, Group::Parents, above.log);
     }
     // The one place that knows the mode. From here on until the last child was forked no thread begins (P-1).
     let hosting: Box<dyn Hosting> = match config.child_mode {
@@ -94,6 +97,7 @@ fn start_plans(
     if config.populate {
         space.populate()?;
     }
+    let mut traces = Traces::of(config, log, outlines, &registry, outer.is_none())?;
     let bell = Arc::new(BellWord::new()?);
     let given = Arc::new(Given {
         snapshot: registry.snapshot(),
@@ -103,6 +107,7 @@ fn start_plans(
         deadline,
         staging: space.buffer_range(),
         images: Images::mapped(),
+        tracing: traces.tracing.clone(),
         space: space.clone(),
     });
     let mut nursery = Nursery::new(config.level, plans.len());
@@ -113,14 +118,16 @@ fn start_plans(
             if cancel.is_asked() {
                 return Err(Error::InitCancelled);
             }
-            nursery.add(endpoint, bear(config, outline, plan, &*hosting, &bell, &given)?);
+            let child = bear(config, outline, plan, &*hosting, &bell, &given)?;
+            traces.child_started(endpoint, child.host.place().pid());
+            nursery.add(endpoint, child);
         }
         // Thread children of other workers may begin again.
         drop(hosting);
         nursery.await_all(&bell, deadline, config.init_timeout, cancel)?;
     }
     let (images, window) = (given.images.clone(), given.window);
-    assemble(config, outlines, nursery, registry, space, bell, outer, images, window)
+    assemble(config, outlines, nursery, registry, space, bell, outer, images, window, traces)
 }
 
 /// Starts one child.
@@ -161,6 +168,7 @@ fn assemble(
     outer: Option<Outer>,
     images: Images,
     window: SpinWindow,
+    traces: Traces,
 ) -> Result<(Arc<Live>, Background), Error> {
     let mut admission_depth = 2;
     let (mut workers, mut endpoints) = (Vec::new(), Vec::new());
@@ -196,7 +204,11 @@ fn assemble(
         engine.add_range(Backing { base: range.start, bytes: range.end.saturating_sub(range.start), kind })?;
     }
     let words = endpoints.iter().map(|(_, words)| *words).collect();
-    let mut driver = Driver::new(engine, endpoints)?;
+    let labels = endpoints.iter().map(|(spec, _)| spec.label).collect();
+    let counters = Arc::new(Counters::new(config.level, labels));
+    let children: Vec<_> = endpoints.iter().map(|(spec, _)| (spec.frames, spec.pid)).collect();
+    let recorder = Recorder::new(counters.clone(), &children, engine_config.task_window, traces.writer, config);
+    let mut driver = Driver::observed(engine, endpoints, recorder)?;
 
     let (waiter_set, nudge) = (Poller::new()?, Bell::new()?);
     waiter_set.add(&nudge, Token(0), Watch::Edge)?;
@@ -226,6 +238,8 @@ fn assemble(
         scopes: outlines.iter().map(|outline| outline.scope).collect(),
         images,
         outer,
+        counters,
+        tracer: traces.tracer,
         config: config.clone(),
         wait,
         board,

@@ -15,6 +15,7 @@ mod plan;
 mod register;
 mod share;
 mod staged;
+mod traces;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,6 +10,7 @@ use laneway_core::wire::{FrameState, frame as at};
 use crate::memory::Lent;
 use crate::sys::eventfd::Bell;
 use crate::sys::words::MappedWords;
+use crate::trace::TraceLog;
 
 /// What a nested worker is given at its start.
 pub(crate) struct Above {
@@ -18,6 +19,8 @@ pub(crate) struct Above {
     /// When the start of the whole tree must be over (P-5).
     pub(crate) deadline: Instant,
     pub(crate) outer: Outer,
+    /// The log of the tree, if there is one.
+    pub(crate) log: Option<Arc<TraceLog>>,
 }
 
 /// The mailbox of a nested worker's own process, as far as it must be looked at while an orchestration runs (P-29).

@@ -37,6 +37,7 @@ use crate::sys::pidfd::Pidfd;
 use crate::sys::spin::SpinWindow;
 use crate::sys::words::MappedWords;
 use crate::sys::{cpu, panics};
+use crate::trace::{Phases, Traced, Tracing, Writer};
 use crate::waiting::{ChildWait, Reporting, Status};
 
 /// One child to be.
@@ -83,6 +84,8 @@ pub(super) struct Given {
     pub(super) staging: Range<u64>,
     /// Code that parent and children have at one place.
     pub(super) images: Images,
+    /// What its record of events is written with.
+    pub(super) tracing: Option<Tracing>,
     /// All tensor memory, mapped for as long as a child that is a thread runs.
     pub(super) space: Arc<Space>,
 }
@@ -90,22 +93,16 @@ pub(super) struct Given {
 impl Plan {
     /// Asked before the worker that a nested one is made of has left.
     pub(super) fn outline(&self) -> Outline {
-        let (label, kind, role, name) = match self {
-            Self::Chip { id, .. } => (Label::Worker(*id), "chip", Role::Chip, format!("chip {id}")),
-            Self::Nested { id, .. } => {
-                (Label::Worker(*id), "nested worker", Role::Orchestration, format!("nested {id}"))
-            }
-            Self::Custom { id, child } => {
-                (Label::Worker(*id), child.kind, Role::Custom, format!("{} {id}", child.kind))
-            }
-            Self::Own { id, endpoint } => {
-                (Label::Worker(*id), endpoint.kind, Role::Custom, format!("{} {id}", endpoint.kind))
-            }
-            Self::Sub { id } => (Label::Sub(*id), "SUB child", Role::Function, format!("sub {id}")),
+        let (kind, role, name) = match self {
+            Self::Chip { id, .. } => ("chip", Role::Chip, format!("chip {id}")),
+            Self::Nested { id, .. } => ("nested worker", Role::Orchestration, format!("nested {id}")),
+            Self::Custom { id, child } => (child.kind, Role::Custom, format!("{} {id}", child.kind)),
+            Self::Own { id, endpoint } => (endpoint.kind, Role::Custom, format!("{} {id}", endpoint.kind)),
+            Self::Sub { id } => ("SUB child", Role::Function, format!("sub {id}")),
         };
         let chips_below = matches!(self, Self::Nested { worker, .. } if worker.has_chips_below());
         Outline {
-            label,
+            label: self.label(),
             kind,
             role,
             name,
@@ -122,6 +119,15 @@ impl Plan {
                 Self::Nested { worker, .. } => Some(worker.clone()),
                 _ => None,
             },
+        }
+    }
+
+    fn label(&self) -> Label {
+        match self {
+            Self::Chip { id, .. } | Self::Nested { id, .. } | Self::Custom { id, .. } | Self::Own { id, .. } => {
+                Label::Worker(*id)
+            }
+            Self::Sub { id } => Label::Sub(*id),
         }
     }
 
@@ -177,18 +183,19 @@ impl Birth<'_, '_> {
         let spec = |depth| ChildSpec { frames: plan.frames(), protocol: Protocol::ChipTensors, depth };
         let words = self.link.words();
         let (status, wait) = (Status::new(words), ChildWait::new(words, given.window));
+        let writer = given.tracing.as_ref().map(|tracing| tracing.child(plan.label(), name));
         match plan {
             Plan::Sub { .. } => {
                 let functions = given.snapshot.functions().map_err(text)?;
                 let leaf = SubLeaf::new(functions, given.shared.clone(), given.staging.clone(), given.images.clone());
-                let mut child = self.child(leaf, spec(0), &status);
+                let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
                 Ok(serve(&mut child, self.ring, bed, &wait, &status))
             }
             Plan::Custom { child, .. } => {
                 let callables = given.snapshot.custom_callables().map_err(text)?;
                 let leaf = child.start(CustomStart { shared: &given.shared, callables: &callables }).map_err(text)?;
-                let mut child = self.child(leaf, spec(0), &status);
+                let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
                 Ok(serve(&mut child, self.ring, bed, &wait, &status))
             }
@@ -197,6 +204,7 @@ impl Birth<'_, '_> {
                 let bell = EndpointBell::new(self.link.wake.clone());
                 let start = EndpointStart { shared: &given.shared, callables: &callables, bell };
                 let runner = EndpointRunner::new(endpoint.start(start).map_err(text)?);
+                let runner = Traced::new(runner, writer, Phases::Call, plan.frames());
                 let mut child = Child::new(self.link.words(), runner, spec(0));
                 self.publish_ready(0);
                 Ok(serve_endpoint(&mut child, self.ring, bed, given.window))
@@ -206,18 +214,16 @@ impl Birth<'_, '_> {
                     lent: given.space.below(),
                     deadline: nested::earlier(given.deadline),
                     outer: Outer::new(self.link.words(), self.link.wake.clone()),
+                    log: given.tracing.as_ref().map(|tracing| tracing.log().clone()),
                 };
                 let live = worker.start_below(above, given.snapshot.chip_blobs()).map_err(text)?;
                 let orchestrations = given.snapshot.orchestrations().map_err(text)?;
                 let (staging, images) = (given.staging.clone(), given.images.clone());
-                let mut child = self.child(
-                    NestedLeaf::new(worker.clone(), live, orchestrations, staging, images),
-                    spec(0),
-                    &status,
-                );
+                let leaf = NestedLeaf::new(worker.clone(), live, orchestrations, staging, images);
+                let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
                 let status = serve(&mut child, self.ring, bed, &wait, &status);
-                match child.runner().inner().leaf().closed() {
+                match child.runner().inner().runner().leaf().closed() {
                     Ok(()) => Ok(status),
                     Err(error) => {
                         panics::complain(&format!("{name}: {error}"));
@@ -236,6 +242,7 @@ impl Birth<'_, '_> {
                     runner.register(digest, &blob).map_err(|error| format!("{digest}: {error}"))?;
                 }
                 let runner = StagedRunner::new(runner, given.staging.clone());
+                let runner = Traced::new(runner, writer, Phases::Device, plan.frames());
                 let mut child = Child::new(words, Reporting::new(runner, &status), spec(depth));
                 self.publish_ready(depth);
                 Ok(serve(&mut child, self.ring, bed, &wait, &status))
@@ -248,8 +255,10 @@ impl Birth<'_, '_> {
         leaf: L,
         spec: ChildSpec,
         status: &'s Status,
-    ) -> Child<MappedWords, Reporting<'s, Blocking<L>>> {
-        Child::new(self.link.words(), Reporting::new(Blocking::new(leaf), status), spec)
+        writer: Option<Writer>,
+    ) -> Child<MappedWords, Reporting<'s, Traced<Blocking<L>>>> {
+        let runner = Traced::new(Blocking::new(leaf), writer, Phases::Call, spec.frames);
+        Child::new(self.link.words(), Reporting::new(runner, status), spec)
     }
 
     fn publish_ready(&mut self, depth: u32) {
