@@ -1,8 +1,8 @@
 //! Once a level is built, submit → dispatch → completion allocates nothing on the parent's side.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
 
+use counting::allocations;
 use laneway_core::driver::{Doorbells, Driver, EndpointSpec, Frames, Label};
 use laneway_core::engine::{Config, Engine, Submission, Target, WorkerClass, WorkerSpec};
 use laneway_core::ids::{EndpointIndex, SubId};
@@ -14,29 +14,6 @@ use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::frame::REGION_BYTES;
 use laneway_core::wire::{Digest, Protocol};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came; counting touches no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller promised what the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: `memory` came from `alloc` above with this layout, as the caller promised.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Runs whatever it is given.
 struct Anything;
@@ -84,7 +61,7 @@ fn a_dispatch_allocates_nothing() {
     let (args, digest) = (TaskArgs::new(), Digest([3; 32]));
     let mut watches = Vec::with_capacity(8);
     let mut runs = |driver: &mut Driver<&ArrayWords>, count: u32| {
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         for _ in 0..count {
             let run = driver.engine_mut().begin_run().unwrap();
             for _ in 0..4 {
@@ -105,7 +82,7 @@ fn a_dispatch_allocates_nothing() {
             }
             driver.engine_mut().release(run).unwrap();
         }
-        ALLOCATIONS.get() - before
+        allocations() - before
     };
     runs(&mut driver, 10);
     assert_eq!(runs(&mut driver, 1_000), 0, "allocations in 4,000 dispatches");

@@ -1,12 +1,9 @@
 //! Memory is bought once: after construction nothing allocates, whatever a program does.
-//!
-//! A binary of its own with one test, since the counter counts the whole process.
 
+mod counting;
 mod engine_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use counting::allocations;
 use engine_support::{BUFFER, BUFFER_BYTES, config, worker};
 use laneway_core::engine::{
     Action, Config, Engine, Outcome, Range, RangeKind, Submission, Target, WorkerClass, WorkerSpec,
@@ -14,33 +11,6 @@ use laneway_core::engine::{
 use laneway_core::ids::{EndpointIndex, SubId};
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::{CallConfig, Digest};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `pointer` came from `System` with this layout, and the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 fn list(tensors: u64, scalars: u64) -> TaskArgs {
     let mut args = TaskArgs::new();
@@ -96,7 +66,7 @@ fn nothing_allocates_after_construction() {
     let digest = Digest([3; 32]);
     let threads = CallConfig { aicpu_thread_num: 3, ..CallConfig::ZERO };
     let mut tasks = 0u32;
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     for round in 0..50u32 {
         let run = engine.begin_run().expect("a lease");
         for args in &lists {
@@ -133,7 +103,7 @@ fn nothing_allocates_after_construction() {
         assert!(engine.is_terminal(run));
         engine.release(run).expect("known");
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = allocations() - before;
     assert_eq!(allocations, 0, "over {tasks} tasks");
     assert_eq!(tasks, 800);
     assert!(engine.usage().is_idle());
