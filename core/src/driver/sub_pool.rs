@@ -12,9 +12,12 @@ pub struct SubPool {
     /// About what a wake costs: a task that is done in less is left to a child that is awake, for about that time.
     pub window: Duration,
     /// Threads that can run at the same time. Where the driver and the children at work are as many, a short task waits for as
-    /// long as the driver spins.
+    /// long as the driver spins, but no longer than a few windows: news of other endpoints may keep a driver awake for ever.
     pub cpus: usize,
 }
+
+/// So many windows a task is held at most.
+const PATIENCE: u64 = 8;
 
 /// What is known for deciding; nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +50,8 @@ impl Thrift {
     /// Whether a task waits, that would wake a child otherwise, with `busy` children at work.
     fn holds(&mut self, busy: usize, now: Instant) -> bool {
         let since = *self.held_since.get_or_insert(now);
-        busy + 1 >= self.cpus || now.as_nanos().saturating_sub(since.as_nanos()) < self.window
+        let windows = if busy + 1 >= self.cpus { PATIENCE } else { 1 };
+        now.as_nanos().saturating_sub(since.as_nanos()) < self.window.saturating_mul(windows)
     }
 }
 
@@ -89,14 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window() {
+    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window_and_else_for_a_few() {
         let mut thrift = thrift(4);
         assert!(thrift.holds(1, at(10)));
         assert!(thrift.holds(2, at(WINDOW)));
         assert!(!thrift.holds(1, at(WINDOW + 10)), "since it was first held");
         thrift.held_since = None;
         assert!(thrift.holds(1, at(WINDOW + 10)));
-        assert!(thrift.holds(3, at(u64::MAX)), "every CPU has something to do");
+        assert!(thrift.holds(3, at(WINDOW + 10)), "every CPU has something to do");
+        assert!(!thrift.holds(3, at(PATIENCE * WINDOW + WINDOW + 10)), "but what keeps one busy may take long");
     }
 
     #[test]

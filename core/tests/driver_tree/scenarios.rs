@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::driver::{ControlFault, DriverError};
+use laneway_core::driver::{ControlFault, DriverError, SubPool, Wake};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::Poison;
 use laneway_core::model::TaskArgs;
@@ -310,4 +310,30 @@ fn only_busy_lanes_are_watched() {
     assert_eq!(watches.len(), 1);
     world.settle();
     assert_eq!(world.outcome(run), "completed");
+}
+
+/// E-35: news of other children that never ends keeps a driver from its last look before a sleep; a task that is held for a
+/// child at work reaches one that sleeps all the same.
+#[test]
+fn a_task_held_for_a_child_at_work_is_not_held_for_ever_by_a_driver_that_never_sleeps() {
+    const WINDOW: Duration = Duration::from_micros(6);
+    let mut world = World::new(&[Kind::Single, Kind::Sub, Kind::Sub]);
+    world.driver.set_sub_pool(SubPool { window: WINDOW, cpus: 2 });
+    (1..3).for_each(|sub| world.step(sub));
+    assert!(world.members[1].parked && world.members[2].parked);
+    let run = world.driver.engine_mut().begin_run().unwrap();
+    world.submit(run, 1, QUICK).unwrap();
+    world.drive();
+    world.submit(run, 1, QUICK).unwrap();
+    let start = world.now;
+    // One of the two takes long; the stream on the other endpoint is news in every round.
+    while world.members[1].parked || world.members[2].parked {
+        world.submit(run, 0, QUICK).unwrap();
+        for _ in 0..4 {
+            world.now = world.now.saturating_add(Duration::from_micros(1));
+            world.drive_on(Wake::Spare);
+            world.step(0);
+        }
+        assert!(world.now.since(start) < 100 * WINDOW, "a child sleeps while a task for it waits");
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
-use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, Label, Step};
+use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, Label, Step, Wake};
 use laneway_core::engine::{Config, Engine, Range, RangeKind, Submission, Target, WorkerClass, WorkerSpec};
 use laneway_core::ids::{EndpointIndex, RunId, SubId, WorkerId};
 use laneway_core::lane::{Start, poll_start, prepare_region};
@@ -385,8 +385,13 @@ impl World {
 
     /// One round of the driver; parked children that were rung wake.
     pub(crate) fn drive(&mut self) -> Step {
+        self.drive_on(Wake::All)
+    }
+
+    /// As [`World::drive`], with another round after it or not.
+    pub(crate) fn drive_on(&mut self, wake: Wake) -> Step {
         let mut rings = Rings::default();
-        let step = self.driver.step(self.now, &mut rings);
+        let step = self.driver.round(self.now, wake, &mut rings);
         for endpoint in rings.0 {
             self.members[endpoint.index()].parked = false;
         }
