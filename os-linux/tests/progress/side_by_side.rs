@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use laneway_linux::{BoxError, CallableError, Error, SubArgs, TaskArgs, Worker};
+use laneway_linux::{BoxError, CallableError, ChildActivity, ChildHealth, Error, SubArgs, TaskArgs, Worker};
 
 use crate::harness;
 use crate::support::{Bench, Gate, until};
@@ -127,6 +127,9 @@ pub(crate) fn a_slow_control_on_one_child_delays_nothing_on_another() {
         .worker
         .run(|orch| {
             orch.submit_sub(&bench.hold, TaskArgs::new().no_dep(gate.arg()))?;
+            // A child that has not begun its task may answer before it.
+            let runs = |child: &ChildHealth| child.activity == ChildActivity::Task;
+            until("its task has begun", || bench.worker.health().children.iter().any(runs));
             std::thread::scope(|scope| {
                 let registering = scope.spawn(|| {
                     let handle = bench.worker.register_fn("nothing", 1, nothing, &[]).unwrap();
