@@ -62,6 +62,19 @@ pub enum Error {
         /// The kernel's answer.
         why: String,
     },
+    /// The workers of another process are of a version that this one does not know.
+    #[error(
+        "process {pid} keeps its status in form {found}, and this build knows form {known}: look with the laneway that it was \
+         built with"
+    )]
+    ObserveVersion {
+        /// Its id.
+        pid: i32,
+        /// The form of its status boards.
+        found: u64,
+        /// The form that is known here.
+        known: u64,
+    },
     /// A region of shared memory is larger than a limit of this process allows.
     #[error("{what} needs {needed} bytes, but {setting} allows {limit} bytes: raise it or configure a smaller size")]
     MemoryLimit {

@@ -69,6 +69,11 @@ pub struct ChildHealth {
 }
 
 impl ChildHealth {
+    /// Whether it takes work, as far as its parent knows.
+    pub(crate) fn serves(&self) -> bool {
+        !matches!(self.doing, Doing::Poisoned { .. } | Doing::Dead { .. })
+    }
+
     /// The part of its life that it spent in tasks that are finished, 0 to 1.
     #[must_use]
     pub fn utilisation(&self) -> f64 {
@@ -104,6 +109,8 @@ pub enum Doing {
         callable: Option<Digest>,
         /// Where the task stands.
         phase: Phase,
+        /// Whether the child says that it runs it.
+        running: bool,
         /// How long ago it was sent.
         age: Duration,
     },
@@ -137,8 +144,13 @@ impl fmt::Display for Doing {
         match self {
             Self::Unknown => f.write_str("unknown"),
             Self::Idle => f.write_str("idle"),
-            Self::Busy { run, dispatch, callable, phase, age } => {
-                write!(f, "run {run}, dispatch {dispatch}, {phase} for {age:?}")?;
+            Self::Busy { run, dispatch, callable, phase, running, age } => {
+                write!(f, "run {run}, dispatch {dispatch}, ")?;
+                // A child with one frame says by its own words alone that it has begun.
+                match (phase, running) {
+                    (Phase::Published, true) => write!(f, "running for {age:?}")?,
+                    _ => write!(f, "{phase} for {age:?}")?,
+                }
                 callable.as_ref().map_or(Ok(()), |callable| write!(f, ", callable {callable}"))
             }
             Self::Poisoned { reason } => write!(f, "unusable: {reason}"),
@@ -149,8 +161,14 @@ impl fmt::Display for Doing {
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ready = if self.ready { "ready" } else { "not ready" };
-        write!(f, "level {}: {}, {ready}, {} bytes committed", self.level, self.state, self.committed_bytes)?;
+        write!(f, "level {}: {}, ", self.level, self.state)?;
+        let (all, out) = (self.children.len(), self.children.iter().filter(|child| !child.serves()).count());
+        match (self.ready, out) {
+            (true, _) => f.write_str("every child serves, ")?,
+            (false, 0) => {}
+            (false, _) => write!(f, "{out} of {all} children dead or unusable, ")?,
+        }
+        write!(f, "{} bytes committed", self.committed_bytes)?;
         for CpuOverlap { one, other, cpus } in &self.cpu_overlaps {
             write!(f, "\n  {one} and {other} share CPUs {cpus:?}")?;
         }

@@ -15,8 +15,14 @@ use crate::sys::clock;
 /// Descriptors of the other process that are looked at, at most.
 const MOST_DESCRIPTORS: usize = 1 << 17;
 
-/// Bytes of a board, at most: some children more than a worker can have.
-const MOST_BYTES: usize = layout::bytes(1 << 14);
+/// Boards of one process that are read, at most.
+const MOST_BOARDS: usize = 1 << 10;
+
+/// Children that all boards of one process tell of, at most: some more than a worker can have.
+const MOST_CHILDREN: usize = 1 << 14;
+
+/// Bytes of a board, at most.
+const MOST_BYTES: usize = layout::bytes(MOST_CHILDREN);
 
 /// What the workers in process `pid` and their children are doing: what [`Worker::health`](crate::Worker::health) says there. It
 /// stops nothing, asks nothing of that process, and takes no word of it on trust. A process below it that is a nested worker has
@@ -25,8 +31,8 @@ const MOST_BYTES: usize = layout::bytes(1 << 14);
 /// The bytes that are committed are counted for the whole process.
 ///
 /// # Errors
-/// [`Error::Observe`] if there is no such process, or none that this one may look into (the same user, or root); no worker
-/// there is no error.
+/// [`Error::Observe`] if there is no such process, or none that this one may look into (the same user, or root);
+/// [`Error::ObserveVersion`] if its workers are of a version that this one does not know; no worker there is no error.
 pub fn observe(pid: i32) -> Result<Vec<Health>, Error> {
     let refused = |why: Errno| Error::Observe { pid, why: std::io::Error::from(why).to_string() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -40,25 +46,36 @@ pub fn observe(pid: i32) -> Result<Vec<Health>, Error> {
         else {
             continue;
         };
-        if name == layout::NAME.as_bytes() {
+        if name == layout::NAME.as_bytes() && boards.len() < MOST_BOARDS {
             boards.extend(open(&folder, entry.file_name()).and_then(Remote::of));
         } else if name.starts_with(b"laneway ring") || name == b"laneway buffers" {
             let stat = open(&folder, entry.file_name()).and_then(|fd| rustix::fs::fstat(fd).ok());
             committed += stat.map_or(0, |stat| stat.st_blocks.unsigned_abs() * 512);
         }
     }
+    let (mut children_left, mut other_version) = (MOST_CHILDREN, None);
     let workers = boards.iter().filter_map(|board| {
-        if board.whole(Place::MAGIC) != layout::MAGIC || board.whole(Place::VERSION) != layout::VERSION {
+        if board.whole(Place::MAGIC) != layout::MAGIC {
             return None;
         }
-        let children = (board.whole(Place::CHILDREN) as usize).min(layout::capacity(board.bytes));
+        let version = board.whole(Place::VERSION);
+        if version != layout::VERSION {
+            other_version = Some(version);
+            return None;
+        }
+        let children = (board.whole(Place::CHILDREN) as usize).min(layout::capacity(board.bytes)).min(children_left);
+        children_left -= children;
         let mailbox = |_, fd: u64| {
             let name = i32::try_from(fd).ok()?.to_string();
             Remote::of(open(&folder, name)?).filter(|mailbox| mailbox.bytes >= REGION_BYTES)
         };
         Some(Health { committed_bytes: committed, ..look(board, children, clock::now(), mailbox) })
     });
-    Ok(workers.collect())
+    let workers: Vec<_> = workers.collect();
+    match other_version {
+        Some(found) if workers.is_empty() => Err(Error::ObserveVersion { pid, found, known: layout::VERSION }),
+        _ => Ok(workers),
+    }
 }
 
 /// Shared memory of the other process. It is read through the kernel rather than mapped: whatever that process does with it, a word

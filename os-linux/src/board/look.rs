@@ -32,12 +32,11 @@ pub(crate) fn look<M: Sight>(
             child(&record, standing, header.started, now, mailbox(i, record.mailbox).as_ref())
         })
         .collect();
-    let serves = |child: &ChildHealth| !matches!(child.doing, Doing::Poisoned { .. } | Doing::Dead { .. });
     Health {
         pid: header.pid as i32,
         level: header.level as u32,
         state: state.name(),
-        ready: state == WorkerState::Ready && children.iter().all(serves),
+        ready: state == WorkerState::Ready && children.iter().all(ChildHealth::serves),
         committed_bytes: 0,
         cpu_overlaps: Vec::new(),
         age: age(header.started, now),
@@ -106,14 +105,14 @@ fn task(record: &Record, said: Option<Status>, now: Instant, mailbox: &impl Sigh
     }
     // Not of the next task, half of it maybe.
     let same = mailbox.whole(at + DISPATCH) == dispatch.get();
-    let begun = said
-        .filter(|said| said.activity == ChildActivity::Task && said.dispatch == dispatch.get() && occupied.len() > 1)
-        .map(|said| said.since);
+    let runs = said.filter(|said| said.activity == ChildActivity::Task && said.dispatch == dispatch.get());
+    let begun = runs.filter(|_| occupied.len() > 1).map(|said| said.since);
     Doing::Busy {
         run,
         dispatch,
         callable: same.then_some(Digest(digest)),
         phase,
+        running: runs.is_some(),
         age: age(begun.unwrap_or(record.sent), now),
     }
 }
