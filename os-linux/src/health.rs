@@ -107,6 +107,8 @@ pub enum Doing {
         dispatch: DispatchId,
         /// The callable.
         callable: Option<Digest>,
+        /// What its user called it, or what a chip callable calls itself, if that is known.
+        name: Option<String>,
         /// Where the task stands.
         phase: Phase,
         /// Whether the child says that it runs it.
@@ -144,13 +146,14 @@ impl fmt::Display for Doing {
         match self {
             Self::Unknown => f.write_str("unknown"),
             Self::Idle => f.write_str("idle"),
-            Self::Busy { run, dispatch, callable, phase, running, age } => {
+            Self::Busy { run, dispatch, callable, name, phase, running, age } => {
                 write!(f, "run {run}, dispatch {dispatch}, ")?;
                 // A child with one frame says by its own words alone that it has begun.
                 match (phase, running) {
                     (Phase::Published, true) => write!(f, "running for {age:?}")?,
                     _ => write!(f, "{phase} for {age:?}")?,
                 }
+                name.as_ref().map_or(Ok(()), |name| write!(f, ", {name}"))?;
                 callable.as_ref().map_or(Ok(()), |callable| write!(f, ", callable {callable}"))
             }
             Self::Poisoned { reason } => write!(f, "unusable: {reason}"),

@@ -92,7 +92,10 @@ impl Live {
             }
             match inner.registry.begin(newcomer)? {
                 Begun::Known(handle) => return Ok(handle),
-                Begun::New => break,
+                Begun::New => {
+                    self.board.named(&digest, inner.registry.name_of(&digest).unwrap_or_default());
+                    break;
+                }
                 Begun::Busy => {
                     let seen = inner.changes;
                     (inner, _) = self.drive(inner, None, |inner| (inner.changes != seen).then_some(()));

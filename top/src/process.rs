@@ -118,7 +118,9 @@ impl Target {
                 Err(Errno::INTR) => {}
                 Ok(0) => return Ok(()),
                 Ok(_) => return Err(Trouble::Ended(self.pid)),
-                Err(error) => return Err(Trouble::Other(format!("process {} cannot be waited for: {error}", self.pid))),
+                Err(error) => {
+                    return Err(Trouble::Other(format!("process {} cannot be waited for: {error}", self.pid)));
+                }
             }
         }
     }

@@ -51,8 +51,7 @@ fn add_child(table: &mut Table, notes: &mut Vec<String>, child: &Child, indent: 
     let mut row = vec![format!("{:indent$}{label}, {kind}", ""), child.pid.to_string(), state(child)];
     row.push(time(child.task.as_ref().map_or(child.activity_age_ns, |task| task.age_ns)));
     row.extend([child.tasks.to_string(), percent(child.utilisation), percent(child.spin_share)]);
-    let callable = child.task.as_ref().and_then(|task| task.callable.as_deref()).unwrap_or("");
-    row.push(callable.chars().take(DIGEST).collect());
+    row.push(child.task.as_ref().map_or_else(String::new, callable));
     table.add_row(row);
     let notable = child.reason.iter().chain(&child.unseen);
     notes.extend(notable.map(|text| format!("{label} (pid {}): {}", child.pid, plain(text))));
@@ -81,6 +80,15 @@ fn phase(task: &Task) -> &'static str {
         (true, "published") => "running",
         (_, "published") => "sent",
         (_, phase) => phase,
+    }
+}
+
+/// The name of its callable, or the beginning of the digest.
+fn callable(task: &Task) -> String {
+    match (&task.name, &task.callable) {
+        (Some(name), _) => plain(name),
+        (None, Some(digest)) => digest.chars().take(DIGEST).collect(),
+        (None, None) => String::new(),
     }
 }
 

@@ -74,6 +74,7 @@ pub(crate) struct Task {
     pub(crate) phase: &'static str,
     pub(crate) running: bool,
     pub(crate) callable: Option<String>,
+    pub(crate) name: Option<String>,
     pub(crate) age_ns: u64,
 }
 
@@ -174,13 +175,14 @@ fn nested(process: Option<&Process>, walk: &Walk) -> Result<Vec<Worker>, String>
 fn status(doing: Doing) -> (&'static str, Option<Task>, Option<String>) {
     match doing {
         Doing::Idle => ("idle", None, None),
-        Doing::Busy { run, dispatch, callable, phase, running, age } => {
+        Doing::Busy { run, dispatch, callable, name, phase, running, age } => {
             let task = Task {
                 run: run.get(),
                 dispatch: dispatch.get(),
                 phase: self::phase(phase),
                 running,
                 callable: callable.map(|digest| digest.to_string()),
+                name,
                 age_ns: nanos(age),
             };
             ("busy", Some(task), None)

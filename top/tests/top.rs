@@ -23,6 +23,7 @@ fn main() -> std::process::ExitCode {
         the_numbers_are_those_of_health,
         every_level_of_a_nested_tree_is_shown,
         a_busy_child_shows_its_callable_and_an_age_that_grows,
+        a_callable_that_came_late_is_called_by_its_name,
         a_dead_child_is_shown_with_its_cause,
         children_that_are_threads_are_shown_once,
         an_idle_tree_stays_idle_while_it_is_watched,

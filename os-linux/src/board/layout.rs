@@ -25,6 +25,12 @@ pub(super) const VERSION: u64 = 1;
 /// Bytes of the text that says why a child accepts nothing any more.
 pub(super) const REASON_BYTES: usize = 384;
 
+/// Names of callables that are kept; past that the oldest make room.
+pub(super) const NAMES: usize = 128;
+
+/// Bytes of a name that are kept.
+pub(super) const NAME_BYTES: usize = 64;
+
 /// Bytes of what kind of child it is.
 const KIND_BYTES: usize = 32;
 
@@ -45,7 +51,9 @@ pub(super) struct Header {
     pub(super) state: u64,
     /// Changes: nanoseconds that drivers spun.
     pub(super) spun: u64,
-    unused: [u64; 6],
+    /// Changes: how many names were written; of the last [`NAMES`] of them each may be found behind the records.
+    pub(super) named: u64,
+    unused: [u64; 5],
 }
 
 /// About one child.
@@ -70,7 +78,16 @@ pub(super) struct Record {
     pub(super) reason: [u8; REASON_BYTES],
 }
 
+/// What a callable is called. The digest is zero while the name changes.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Name {
+    pub(super) digest: [u8; 32],
+    pub(super) name: [u8; NAME_BYTES],
+}
+
 const_assert_eq!(size_of::<Header>(), 128);
+const_assert_eq!(size_of::<Name>(), 96);
 const_assert_eq!(size_of::<Record>(), 512);
 
 /// Byte offsets.
@@ -83,6 +100,9 @@ impl Place {
     pub(super) const CHILDREN: usize = offset_of!(Header, children);
     pub(super) const STATE: usize = offset_of!(Header, state);
     pub(super) const SPUN: usize = offset_of!(Header, spun);
+    pub(super) const NAMED: usize = offset_of!(Header, named);
+    /// In a name.
+    pub(super) const NAME: usize = offset_of!(Name, name);
     /// In a record.
     pub(super) const REASON: usize = offset_of!(Record, reason);
     const STANDING: usize = offset_of!(Record, standing);
@@ -94,6 +114,11 @@ impl Place {
         size_of::<Header>() + child * size_of::<Record>()
     }
 
+    /// A name on the board of so many children.
+    pub(super) const fn name(children: usize, slot: usize) -> usize {
+        Self::record(children) + slot * size_of::<Name>()
+    }
+
     pub(super) const fn sent(child: usize) -> usize {
         Self::record(child) + offset_of!(Record, sent)
     }
@@ -101,7 +126,7 @@ impl Place {
 
 /// Bytes of a board.
 pub(super) const fn bytes(children: usize) -> usize {
-    Place::record(children)
+    Place::name(children, NAMES)
 }
 
 /// How many records fit into so many bytes.
@@ -123,7 +148,8 @@ impl Header {
             wake: facts.wake,
             state: state as u64,
             spun: 0,
-            unused: [0; 6],
+            named: 0,
+            unused: [0; 5],
         }
     }
 }

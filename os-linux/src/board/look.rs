@@ -1,6 +1,7 @@
 //! What a board and the mailboxes tell. Whoever writes them may be hostile or dying: every word is read once, bounded and judged
 //! alone, and the words of one answer need not be of one moment.
 
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use laneway_core::ids::{DispatchId, RunId, SubId, WorkerId};
@@ -19,17 +20,21 @@ use crate::worker::WorkerState;
 /// What one worker is doing. `mailbox` finds the mailbox of a child by its position and by its parent's descriptor.
 pub(crate) fn look<M: Sight>(
     board: &impl Sight,
-    children: usize,
+    count: usize,
     now: Instant,
     mut mailbox: impl FnMut(usize, u64) -> Option<M>,
 ) -> Health {
     let header: Header = layout::read(board, Place::HEADER);
     let state = WorkerState::ALL.get(header.state as usize).copied().unwrap_or(WorkerState::Failed);
-    let children: Vec<_> = (0..children)
+    let children: Vec<_> = (0..count)
         .map(|i| {
             let record: Record = layout::read(board, Place::record(i));
             let standing = Standing::read(board, Place::record(i));
-            child(&record, standing, header.started, now, mailbox(i, record.mailbox).as_ref())
+            let mut child = child(&record, standing, header.started, now, mailbox(i, record.mailbox).as_ref());
+            if let Doing::Busy { callable: Some(digest), name, .. } = &mut child.doing {
+                *name = self::name(board, count, digest);
+            }
+            child
         })
         .collect();
     Health {
@@ -45,6 +50,17 @@ pub(crate) fn look<M: Sight>(
         spinning: Duration::from_nanos(header.spun),
         children,
     }
+}
+
+/// What a callable is called, if the board of so many children says so.
+pub(super) fn name(board: &impl Sight, children: usize, digest: &Digest) -> Option<String> {
+    let names = (board.whole(Place::NAMED) as usize).min(layout::NAMES);
+    let holds = |at: &usize| layout::read::<[u8; 32]>(board, *at) == digest.0;
+    let at = (0..names).map(|slot| Place::name(children, slot)).find(holds)?;
+    fence(Ordering::Acquire);
+    let name: [u8; layout::NAME_BYTES] = layout::read(board, at + Place::NAME);
+    fence(Ordering::Acquire);
+    holds(&at).then(|| layout::string(&name))
 }
 
 fn age(since: u64, now: Instant) -> Duration {
@@ -111,6 +127,7 @@ fn task(record: &Record, said: Option<Status>, now: Instant, mailbox: &impl Sigh
         run,
         dispatch,
         callable: same.then_some(Digest(digest)),
+        name: None,
         phase,
         running: runs.is_some(),
         age: age(begun.unwrap_or(record.sent), now),

@@ -11,6 +11,7 @@ use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{ExitCause, Frames, Label};
 use laneway_core::mailbox::Words;
 use laneway_core::time::Instant;
+use laneway_core::wire::Digest;
 
 use crate::Error;
 use crate::supervisor::Child;
@@ -101,6 +102,21 @@ impl Board {
         Standing::Ended(cause).write(&self.words, Place::record(endpoint.index()));
     }
 
+    /// Children are going to be asked for this callable. Called under the worker's lock.
+    pub(crate) fn named(&self, digest: &Digest, name: &str) {
+        let written = self.words.read(Place::NAMED);
+        if name.is_empty() || look::name(&self.words, self.children, digest).is_some() {
+            return;
+        }
+        let at = Place::name(self.children, written as usize % layout::NAMES);
+        self.write(at, &[0_u8; 32]);
+        self.words.fence();
+        self.write(at + Place::NAME, &layout::text::<{ layout::NAME_BYTES }>(name));
+        self.words.fence();
+        self.write(at, &digest.0);
+        self.words.write(Place::NAMED, written + 1);
+    }
+
     /// How many children it tells of.
     pub(crate) const fn len(&self) -> usize {
         self.children
@@ -130,5 +146,28 @@ fn label_word(label: Label) -> u64 {
     match label {
         Label::Worker(id) => u64::from(id.get().unsigned_abs()),
         Label::Sub(id) => 1 << 32 | u64::from(id.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-8 limits chip callables alone; of others there may come any number.
+    #[test]
+    fn the_last_names_are_kept_and_none_is_kept_twice() {
+        let facts = Facts { level: 3, window: 0, wake: 0 };
+        let board = Board::new(facts, 0, std::iter::empty(), Instant::from_nanos(1)).unwrap();
+        let digest = |number: usize| Digest(std::array::from_fn(|i| (number + i) as u8));
+        let found = |number| look::name(board.words(), 0, &digest(number));
+        for number in 0..200 {
+            board.named(&digest(number), &format!("callable {number}"));
+            board.named(&digest(number), "again");
+            assert_eq!(found(number), Some(format!("callable {number}")));
+        }
+        let kept: Vec<_> = (0..200).filter(|number| found(*number).is_some()).collect();
+        assert_eq!(kept, (200 - layout::NAMES..200).collect::<Vec<_>>());
+        board.named(&digest(7), &"ä".repeat(layout::NAME_BYTES));
+        assert_eq!(found(7), Some("ä".repeat(layout::NAME_BYTES / 2)), "cut where a character ends");
     }
 }

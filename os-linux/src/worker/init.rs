@@ -224,6 +224,7 @@ fn assemble(
     driver.set_sub_pool(wait.sub_pool());
     let shown = nursery.grown().map(|(child, _)| child).zip(outlines.iter().map(|outline| outline.frames));
     let board = Board::new(wait.facts(config.level), outlines.len(), shown, clock::now())?;
+    registry.names().for_each(|(digest, name)| board.named(digest, name));
     let parts = Parts {
         bell,
         words,

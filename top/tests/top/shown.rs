@@ -6,12 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use laneway_linux::{ChildActivity, ChildMode, Doing, TaskArgs, Worker};
+use laneway_linux::{BoxError, ChildActivity, ChildMode, Doing, SubArgs, TaskArgs, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::asked::{command, json, text};
-use crate::support::{Bench, Gate, until};
+use crate::support::{Bench, Gate, until, wait_for};
 use crate::tower::{Tower, add};
 
 fn own() -> i32 {
@@ -120,19 +120,43 @@ pub(crate) fn a_busy_child_shows_its_callable_and_an_age_that_grows() {
     let first = child();
     assert_eq!((&first["status"], &first["activity"]), (&"busy".into(), &"task".into()));
     let task = &first["task"];
-    assert_eq!(task["callable"], bench.hold.digest().to_string());
-    assert_eq!((&task["run"], &task["dispatch"], &task["phase"]), (&run.id().get().into(), &1.into(), &"published".into()));
+    assert_eq!((&task["callable"], &task["name"]), (&bench.hold.digest().to_string().into(), &"hold".into()));
+    assert_eq!(
+        (&task["run"], &task["dispatch"], &task["phase"]),
+        (&run.id().get().into(), &1.into(), &"published".into())
+    );
     let later = child();
     assert!(nanos(&later["task"]["age_ns"]) > nanos(&task["age_ns"]), "{first} {later}");
-    let Doing::Busy { age, running, .. } = bench.worker.health().children[0].doing else { panic!("it is busy") };
+    let Doing::Busy { age, running, name, .. } = bench.worker.health().children.remove(0).doing else {
+        panic!("it is busy")
+    };
+    assert_eq!(name.as_deref(), Some("hold"));
     assert!(running && age.as_nanos() > nanos(&later["task"]["age_ns"]));
     let health = bench.worker.health().to_string();
     assert!(health.contains("running for ") && !health.contains("not yet taken in"), "{health}");
     let text = text(own());
     let line = text.lines().find(|line| line.contains("sub 0")).unwrap();
-    assert!(line.contains("running") && line.contains(&bench.hold.digest().to_string()[..19]), "{line}");
+    assert!(line.contains("running") && line.contains("hold"), "{line}");
     gate.open();
     run.wait().unwrap();
+    bench.worker.close().unwrap();
+}
+
+fn hold(args: &SubArgs<'_>, _: &[u8]) -> Result<(), BoxError> {
+    wait_for(&args.tensor::<i32>(0)?);
+    Ok(())
+}
+
+///
+pub(crate) fn a_callable_that_came_late_is_called_by_its_name() {
+    let bench = Bench::new(1);
+    let late = bench.worker.register_fn("came late", 1, hold, &[]).unwrap();
+    let gate = Gate::new(&bench);
+    let run = bench.worker.submit(|orch| Ok(orch.submit_sub(&late, TaskArgs::new().no_dep(gate.arg())).map(drop)?));
+    let task = json(own())["workers"][0]["children"][0]["task"].clone();
+    assert_eq!((&task["name"], &task["callable"]), (&"came late".into(), &late.digest().to_string().into()));
+    gate.open();
+    run.unwrap().wait().unwrap();
     bench.worker.close().unwrap();
 }
 
