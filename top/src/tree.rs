@@ -17,6 +17,9 @@ const FORMAT: u32 = 1;
 /// How long one look may go on to further processes.
 const BUDGET: Duration = Duration::from_secs(5);
 
+/// From when a process that ends has no files any more to its end, at most.
+const ENDING: Duration = Duration::from_millis(100);
+
 /// Workers below each other that are shown.
 const MOST_LEVELS: usize = 32;
 
@@ -90,6 +93,8 @@ pub(crate) fn look(target: &Target) -> Result<Tree, Trouble> {
         other => Trouble::Other(other.to_string()),
     })?;
     if found.is_empty() {
+        // One that is ending closes its files a moment before it has ended.
+        target.wait(ENDING)?;
         return Err(Trouble::NoWorker { pid, program });
     }
     Ok(Tree { format: FORMAT, pid, program, process: process.state, workers: found })
