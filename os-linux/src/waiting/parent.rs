@@ -6,6 +6,7 @@ use std::time::Duration;
 use laneway_core::driver::{SubPool, Watch};
 use laneway_core::mailbox::extension::Side;
 
+use super::LONGEST_WAKE;
 use crate::board::Facts;
 use crate::sys::cpu::{self, CpuBudget};
 use crate::sys::spin::{PauseCost, SpinWindow};
@@ -47,7 +48,8 @@ impl ParentWait {
 
     /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
     pub(crate) fn sub_pool(&self) -> SubPool {
-        let window = if self.window == SpinWindow::NONE { Duration::ZERO } else { self.plain };
+        // However long a user lets a driver spin: a wake costs no more than this, and a task that takes longer is worth it.
+        let window = if self.window == SpinWindow::NONE { Duration::ZERO } else { self.plain.min(LONGEST_WAKE) };
         SubPool { window, cpus: self.usable }
     }
 
@@ -172,6 +174,15 @@ mod tests {
         assert_eq!(rig.next(Duration::ZERO), rig.wait.window.divided(CROWDED));
         rig.watches.truncate(2);
         assert_eq!(rig.next(Duration::ZERO), rig.wait.window);
+    }
+
+    #[test]
+    fn a_long_spin_window_makes_no_task_wait_longer_for_a_child_than_a_wake_costs() {
+        for (plain, counted) in [(PLAIN, PLAIN), (Duration::from_millis(50), LONGEST_WAKE)] {
+            let window = SpinWindow::new(plain, PauseCost::measured());
+            let wait = ParentWait::new(plain, window, WAKE, 2);
+            assert_eq!(wait.sub_pool().window, counted);
+        }
     }
 
     /// T-51
