@@ -41,6 +41,7 @@ pub(crate) fn serve<R: Runner>(
                 let spun = wait.next_window().spin(|| child.has_work());
                 status.spun(wait.nanos(spun.turns));
                 if spun.ready {
+                    wait.caught(spun.turns);
                     continue;
                 }
             }
@@ -48,7 +49,7 @@ pub(crate) fn serve<R: Runner>(
         status.parks();
         let nap = (served == Served::Running).then(|| backoff.next_nap());
         let woke = bed.park(&words, extension::PARKED, nap, || child.has_work());
-        status.woke(clock::now());
+        wait.slept(status.woke(clock::now()));
         match woke {
             Woke::ParentGone => child.orphaned(),
             Woke::Bell => wait.woken(),

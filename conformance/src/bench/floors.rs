@@ -1,11 +1,12 @@
 //! What the machine itself takes: the least that any exchange between processes can cost here.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use laneway_core::mailbox::Words;
+use laneway_linux::sys::cpu;
 use laneway_linux::sys::eventfd::Bell;
 use laneway_linux::sys::lifeline::{LifelineHold, LifelinePipe};
 use laneway_linux::sys::park::Bed;
@@ -13,7 +14,7 @@ use laneway_linux::sys::spin::{PauseCost, SpinWindow};
 use laneway_linux::sys::words::MappedWords;
 
 use super::Failure;
-use super::partner::{FREE, Partner, spin_until};
+use super::partner::{FREE, Partner, Seat, spin_until};
 use super::slice::Slice;
 
 /// How long nothing happens before a wake is measured.
@@ -165,19 +166,57 @@ impl Exchange {
 }
 
 /// One side's way to the next process of the relay, with the wait policy that workers and children have: spin for the same
-/// time, announce, look again, sleep; a waker pays for a system call only if the other side has announced its sleep.
+/// time, but not for a peer on the own CPU, and longer by a wake after one was paid for; announce, look again, sleep. A waker pays
+/// for a system call only if the other side has announced its sleep.
 struct Hop {
     mailbox: Mailbox,
     window: SpinWindow,
+    /// The CPU that this side last said it runs on, and whether it was woken since it last spun.
+    told: Cell<Option<u16>>,
+    woken: Cell<bool>,
 }
 
 impl Hop {
     const ASKER_PARKED: usize = FREE + Mailbox::BYTES;
     const SERVER_PARKED: usize = Self::ASKER_PARKED + 64;
-    const BYTES: usize = Mailbox::BYTES + 128;
+    const ASKER_CPU: usize = Self::SERVER_PARKED + 64;
+    const SERVER_CPU: usize = Self::ASKER_CPU + 64;
+    const BYTES: usize = Mailbox::BYTES + 256;
+    /// Longer by this after a wake; what a worker counts at most.
+    const WAKE: Duration = Duration::from_micros(25);
 
     fn new(words: MappedWords) -> Self {
-        Self { mailbox: Mailbox(words), window: SpinWindow::new(Duration::from_micros(6), PauseCost::measured()) }
+        let window = SpinWindow::new(Duration::from_micros(6), PauseCost::measured());
+        Self { mailbox: Mailbox(words), window, told: Cell::new(None), woken: Cell::new(false) }
+    }
+
+    /// The window of the next wait, of the side whose CPU stands at `own`.
+    #[inline]
+    fn window(&self, own: usize, peer: usize) -> SpinWindow {
+        let words = self.mailbox.0;
+        let here = cpu::current();
+        if self.told.replace(here) != here {
+            words.store_relaxed(own, here.map_or(0, |cpu| i32::from(cpu) + 1));
+        }
+        let woken = self.woken.take();
+        if here.is_some_and(|cpu| words.load_relaxed(peer) == i32::from(cpu) + 1) {
+            SpinWindow::NONE
+        } else if woken {
+            self.window.longer(Self::WAKE, PauseCost::measured())
+        } else {
+            self.window
+        }
+    }
+
+    /// Waits for a question; `false` after a sleep.
+    #[inline]
+    fn await_question(&self, seat: &mut Seat<'_>) -> bool {
+        let asked = self.window(Self::SERVER_CPU, Self::ASKER_CPU).until(|| self.mailbox.is_asked());
+        if !asked {
+            seat.park(Self::SERVER_PARKED, || self.mailbox.is_asked());
+            self.woken.set(true);
+        }
+        asked
     }
 
     /// After a publication: wakes the other side if it has announced that it sleeps.
@@ -195,8 +234,9 @@ impl Hop {
     fn exchange(&self, payload: &mut [u8; 256], server: &Bell, bed: &mut Bed) -> Result<(), Failure> {
         self.mailbox.ask(payload);
         self.wake(Self::SERVER_PARKED, server);
-        while !self.window.until(|| self.mailbox.is_answered()) {
+        while !self.window(Self::ASKER_CPU, Self::SERVER_CPU).until(|| self.mailbox.is_answered()) {
             bed.park(&self.mailbox.0, Self::ASKER_PARKED, None, || self.mailbox.is_answered());
+            self.woken.set(true);
         }
         self.mailbox.take(payload)
     }
@@ -223,8 +263,7 @@ impl Relay {
                 let mut payload = [0; 256];
                 Ok(Box::new(move |seat| {
                     while seat.goes_on() {
-                        if !hop.window.until(|| hop.mailbox.is_asked()) {
-                            seat.park(Hop::SERVER_PARKED, || hop.mailbox.is_asked());
+                        if !hop.await_question(seat) {
                             continue;
                         }
                         hop.mailbox.question(&mut payload);
@@ -244,8 +283,7 @@ impl Relay {
                 let (mut payload, mut passed_on) = ([0; 256], [0; 256]);
                 Ok(Box::new(move |seat| {
                     while seat.goes_on() {
-                        if !above.window.until(|| above.mailbox.is_asked()) {
-                            seat.park(Hop::SERVER_PARKED, || above.mailbox.is_asked());
+                        if !above.await_question(seat) {
                             continue;
                         }
                         above.mailbox.question(&mut payload);

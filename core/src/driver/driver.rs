@@ -138,16 +138,17 @@ impl<W: Words, O: Observer> Driver<W, O> {
         }
         // Completions were processed above, so nothing is placed on stale knowledge (E-35).
         let mut may_wake = wake == Wake::All;
-        loop {
+        let held = loop {
             let spare = self.spares_a_wake(now);
-            self.engine.hold_subs(spare && !may_wake);
-            let Some(action) = self.engine.next_action() else { break };
+            let held = spare.filter(|_| !may_wake);
+            self.engine.hold_subs(held.is_some());
+            let Some(action) = self.engine.next_action() else { break held };
             // One at a time: the next look shows whether it helped.
-            may_wake &= !spare;
+            may_wake &= spare.is_none();
             self.perform(action, now, bells);
             progressed = true;
-        }
-        Step { progressed, deadline }
+        };
+        Step { progressed, deadline, held }
     }
 
     /// Takes in everything that one endpoint has to say.
@@ -237,7 +238,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
         let lane = &self.ports[endpoint.index()].lane;
         match outcome {
             Outcome::Success => {
-                self.subs.took(self.ports[endpoint.index()].sent, now);
+                self.learn(endpoint, now);
                 self.engine.completed(ticket, Ended::Success);
             }
             Outcome::Skipped => {
@@ -296,7 +297,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
         let mut sent = false;
         for prepare_only in [false, true] {
             let Self { engine, ports, observer, .. } = self;
-            let Port { words, lane, held_active, held_staged, sent: sent_at } = &mut ports[endpoint.index()];
+            let Port { words, lane, held_active, held_staged, sent: sent_at, .. } = &mut ports[endpoint.index()];
             let held = if prepare_only { held_staged } else { held_active };
             let Some(ticket) = *held else { continue };
             if lane.is_held_back(prepare_only) {

@@ -16,12 +16,14 @@ pub(super) struct Port<W> {
     pub(super) held_staged: Option<Ticket>,
     /// When the last dispatch was sent.
     pub(super) sent: Instant,
+    /// What the child had counted when it was last asked: tasks, and nanoseconds in them.
+    pub(super) counted: (u64, u64),
 }
 
 impl<W: crate::mailbox::Words> Port<W> {
     pub(super) fn new(spec: EndpointSpec, words: W) -> Self {
         let lane = Lane::new(spec, &words);
-        Self { words, lane, held_active: None, held_staged: None, sent: Instant::from_nanos(0) }
+        Self { words, lane, held_active: None, held_staged: None, sent: Instant::from_nanos(0), counted: (0, 0) }
     }
 
     /// Whether nothing needs to be looked at until somebody sends something.

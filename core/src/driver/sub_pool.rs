@@ -3,21 +3,27 @@
 use core::time::Duration;
 
 use super::{Driver, Observer};
+use crate::ids::EndpointIndex;
 use crate::mailbox::{Peer, Words, extension};
 use crate::time::Instant;
 
-/// When a sleeping SUB child is worth its wake. The default always wakes.
+/// When one more SUB child is worth its while. The default always gives a task to whoever is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SubPool {
-    /// About what a wake costs: a task that is done in less is left to a child that is awake, for about that time.
+    /// About what a wake costs: a task that is done in less is left to a child that is at work, for about that time.
     pub window: Duration,
-    /// Threads that can run at the same time. Where the driver and the children at work are as many, a short task waits for as
-    /// long as the driver spins, but no longer than a few windows: news of other endpoints may keep a driver awake for ever.
+    /// Threads that can run at the same time. Where the driver and the children at work are as many, one more only takes turns
+    /// with them, so a short task waits longer.
     pub cpus: usize,
 }
 
-/// So many windows a task is held at most.
-const PATIENCE: u64 = 8;
+/// With every CPU taken a short task waits for this many windows, twice as long with every child more: children that do not
+/// answer for that long are held up, and the next one may get a turn.
+const PATIENCE: u64 = 4;
+
+/// After so many windows a task waits again for as many children as were waited for in vain: one of them had a long task, or was
+/// held up.
+const FORGIVEN: u64 = 64;
 
 /// What is known for deciding; nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,8 +32,10 @@ pub(super) struct Thrift {
     cpus: usize,
     /// What a task took lately; a moving average.
     recent: u64,
-    /// Since when a task waits for a child that is awake.
-    held_since: Option<Instant>,
+    /// How many children were at work when a task began to wait for one of them, and since when it does.
+    held: Option<(usize, Instant)>,
+    /// So many children at work were waited for in vain; until then nothing waits for as few again.
+    slow: Option<(usize, Instant)>,
 }
 
 impl Thrift {
@@ -42,35 +50,86 @@ impl Thrift {
 
     /// A task took that long. A quarter of the way each time: what the tasks are now shows after a few.
     #[inline]
-    pub(super) const fn took(&mut self, sent: Instant, ended: Instant) {
-        let took = ended.as_nanos().saturating_sub(sent.as_nanos());
+    const fn took(&mut self, took: u64) {
         self.recent = self.recent - self.recent / 4 + took / 4;
     }
 
-    /// Whether a task waits, that would wake a child otherwise, with `busy` children at work.
-    fn holds(&mut self, busy: usize, now: Instant) -> bool {
-        let since = *self.held_since.get_or_insert(now);
-        let windows = if busy + 1 >= self.cpus { PATIENCE } else { 1 };
-        now.as_nanos().saturating_sub(since.as_nanos()) < self.window.saturating_mul(windows)
+    /// Whether `busy` children and the driver are as many as the CPUs, or more.
+    const fn is_full(&self, busy: usize) -> bool {
+        busy + 1 >= self.cpus
+    }
+
+    /// Until when a task waits for one of `busy` children at work; `None` if it has waited long enough.
+    fn holds(&mut self, busy: usize, now: Instant) -> Option<Instant> {
+        if self.slow.is_some_and(|(slow, until)| busy <= slow && now < until) {
+            return None;
+        }
+        let since = match self.held {
+            Some((before, since)) if before == busy => since,
+            _ => {
+                self.held = Some((busy, now));
+                now
+            }
+        };
+        let patience = if self.is_full(busy) {
+            let more = (busy + 1 - self.cpus).min(8);
+            self.window.saturating_mul(PATIENCE << more)
+        } else {
+            self.window
+        };
+        let until = Instant::from_nanos(since.as_nanos().saturating_add(patience));
+        if now < until {
+            return Some(until);
+        }
+        let again = now.as_nanos().saturating_add(self.window.saturating_mul(FORGIVEN));
+        self.slow = Some((busy, Instant::from_nanos(again)));
+        None
     }
 }
 
 impl<W: Words, O: Observer> Driver<W, O> {
-    /// Whether the next SUB task would wake a child that sleeps although one that is at work is about to be done.
+    /// A task of `endpoint` has ended, as the driver sees at `now`.
     #[inline]
-    pub(super) fn spares_a_wake(&mut self, now: Instant) -> bool {
+    pub(super) fn learn(&mut self, endpoint: EndpointIndex, now: Instant) {
+        let took = now.as_nanos().saturating_sub(self.ports[endpoint.index()].sent.as_nanos());
+        if took < self.subs.window {
+            self.subs.took(took);
+        } else {
+            self.learn_from_child(endpoint, took);
+        }
+    }
+
+    /// Most of `elapsed` may have been wakes, of the child and of the driver: short tasks would pass for long ones, be spread over
+    /// more children, and cost more wakes. The child knows better. Its counts may be those of a moment ago, and a lie makes no task
+    /// longer than it was.
+    fn learn_from_child(&mut self, endpoint: EndpointIndex, elapsed: u64) {
+        let port = &mut self.ports[endpoint.index()];
+        if port.lane.child() != Peer::Known {
+            return self.subs.took(elapsed);
+        }
+        let counted = extension::tasks(&port.words);
+        let before = core::mem::replace(&mut port.counted, counted);
+        if let Some(each) = counted.1.wrapping_sub(before.1).checked_div(counted.0.wrapping_sub(before.0)) {
+            self.subs.took(each.min(elapsed));
+        }
+    }
+
+    /// Until when the next SUB task is better left to a child that is at work and about to be done than to an idle one: where
+    /// that one sleeps, or would take turns with the others on the same CPUs. Spared long enough, it falls asleep.
+    #[inline]
+    pub(super) fn spares_a_wake(&mut self, now: Instant) -> Option<Instant> {
         if self.subs.recent >= self.subs.window {
-            return false;
+            return None;
         }
         let spare = self.engine().spare_sub().filter(|spare| {
             let port = &self.ports[spare.endpoint.index()];
-            port.lane.child() == Peer::Known && extension::sleeps(&port.words)
+            port.lane.child() == Peer::Known && (self.subs.is_full(spare.busy) || extension::sleeps(&port.words))
         });
         match spare {
             Some(spare) => self.subs.holds(spare.busy, now),
             None => {
-                self.subs.held_since = None;
-                false
+                self.subs.held = None;
+                None
             }
         }
     }
@@ -93,23 +152,36 @@ mod tests {
     }
 
     #[test]
-    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window_and_else_for_a_few() {
+    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window() {
         let mut thrift = thrift(4);
-        assert!(thrift.holds(1, at(10)));
-        assert!(thrift.holds(2, at(WINDOW)));
-        assert!(!thrift.holds(1, at(WINDOW + 10)), "since it was first held");
-        thrift.held_since = None;
-        assert!(thrift.holds(1, at(WINDOW + 10)));
-        assert!(thrift.holds(3, at(WINDOW + 10)), "every CPU has something to do");
-        assert!(!thrift.holds(3, at(PATIENCE * WINDOW + WINDOW + 10)), "but what keeps one busy may take long");
+        assert_eq!(thrift.holds(1, at(10)), Some(at(WINDOW + 10)));
+        assert_eq!(thrift.holds(1, at(WINDOW)), Some(at(WINDOW + 10)));
+        assert_eq!(thrift.holds(1, at(WINDOW + 10)), None, "since it was first held");
+        assert_eq!(thrift.holds(2, at(WINDOW + 10)), Some(at(2 * WINDOW + 10)), "one more is at work since then");
+        assert_eq!(thrift.holds(1, at(2 * WINDOW)), None, "that one is known to take long");
+        let later = (FORGIVEN + 1) * WINDOW + 10;
+        assert_eq!(thrift.holds(1, at(later)), Some(at(later + WINDOW)));
+    }
+
+    #[test]
+    fn with_every_cpu_taken_a_task_waits_longer_and_longer_but_never_for_ever() {
+        let mut thrift = thrift(2);
+        let mut before = WINDOW;
+        for busy in 1..12 {
+            let until = thrift.holds(busy, at(0)).unwrap();
+            assert!(until.as_nanos() > before || busy > 9, "{busy}");
+            assert!(until < at(10_000_000), "{busy}");
+            assert_eq!(thrift.holds(busy, until), None, "{busy}");
+            before = until.as_nanos();
+        }
     }
 
     #[test]
     fn what_tasks_take_is_learnt_after_a_few_of_them() {
         let mut thrift = thrift(2);
-        (0..8).for_each(|_| thrift.took(at(0), at(100_000)));
+        (0..8).for_each(|_| thrift.took(100_000));
         assert!(thrift.recent > WINDOW, "{}", thrift.recent);
-        (0..12).for_each(|_| thrift.took(at(0), at(400)));
+        (0..12).for_each(|_| thrift.took(400));
         assert!(thrift.recent < WINDOW, "{}", thrift.recent);
         assert_eq!(Thrift::default().recent_task(), Duration::ZERO);
     }

@@ -16,9 +16,10 @@ pub trait Doorbells {
 /// How a round treats SUB children that sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wake {
-    /// Another round follows soon: a task that a child at work is about to be free for waits for that child.
+    /// Another round follows, when [`Step::held`] says at the latest: a task that a child at work is about to be free for waits
+    /// for that child.
     Spare,
-    /// The last round before a sleep: one that leaves without progress has left nothing that could be placed.
+    /// Nobody may look again: a round that leaves without progress has left nothing that could be placed.
     All,
 }
 
@@ -30,6 +31,9 @@ pub struct Step {
     /// When [`Driver::step`](super::Driver::step) must be called again even if no word changes: the timeout of a control, the
     /// end of a poisoned child's grace.
     pub deadline: Option<Instant>,
+    /// Until when a task waits for a child at work rather than for the wake of one that sleeps. Whoever sleeps behind this round
+    /// sleeps no longer than that.
+    pub held: Option<Instant>,
 }
 
 /// A word that the next event of a busy endpoint will change, and what it held when the driver last looked. It can be

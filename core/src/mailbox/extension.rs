@@ -106,6 +106,17 @@ pub fn wake_cost<W: Words>(words: &W, limit: Duration) -> Duration {
     Duration::from_nanos(nanos).min(limit)
 }
 
+/// Parent: whether it and its children at work are more than the CPUs, so that spinning takes a CPU from one of them. Call it
+/// when that changed.
+pub fn show_crowd<W: Words>(words: &W, crowded: bool) {
+    words.store_relaxed(at::PARENT_CROWDED, i32::from(crowded));
+}
+
+/// Child: whether the parent said so.
+pub fn is_crowded<W: Words>(words: &W) -> bool {
+    words.load_relaxed(at::PARENT_CROWDED) == 1
+}
+
 /// What a child says it is doing: its status words. They are looked at by people and decide nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Status {
@@ -155,6 +166,11 @@ pub fn show_tasks<W: Words>(words: &W, tasks: u64, busy: u64) {
     words.write(at::STATUS_BUSY_NANOS, busy);
 }
 
+/// Parent: what the child last counted, tasks and the nanoseconds in them; zeros of a stranger. A hint, as [`Side::cpu_hint`].
+pub fn tasks<W: Words>(words: &W) -> (u64, u64) {
+    (words.read(at::STATUS_TASKS), words.read(at::STATUS_BUSY_NANOS))
+}
+
 /// Child: the nanoseconds that it spent spinning.
 pub fn show_spun<W: Words>(words: &W, spun: u64) {
     words.write(at::STATUS_SPIN_NANOS, spun);
@@ -202,6 +218,10 @@ mod tests {
             assert_eq!(Side::Child.cpu_hint(&words), None);
             assert!(wake_cost(&words, Duration::from_micros(25)) <= Duration::from_micros(25));
         }
+        for crowded in [true, false] {
+            show_crowd(&words, crowded);
+            assert_eq!(is_crowded(&words), crowded);
+        }
     }
 
     /// P-20
@@ -210,6 +230,7 @@ mod tests {
         let words = ArrayWords::new(REGION_BYTES);
         show_activity(&words, ChildActivity::Task, 9);
         show_tasks(&words, 3, 70);
+        assert_eq!(tasks(&words), (3, 70));
         show_spun(&words, 5);
         let status = Status::read(|at| words.read(at));
         let expected = Status { activity: ChildActivity::Task, dispatch: 0, since: 9, tasks: 3, busy: 70, spun: 5 };

@@ -230,6 +230,7 @@ fn ours() -> BTreeMap<String, usize> {
         ("BaseFrame.extension.parent_magic", extension::PARENT),
         ("BaseFrame.extension.parent_cpu", extension::PARENT_CPU),
         ("BaseFrame.extension.parent_wake", extension::PARENT_WAKE),
+        ("BaseFrame.extension.parent_crowded", extension::PARENT_CROWDED),
         ("BaseFrame.extension.child_magic", extension::CHILD),
         ("BaseFrame.extension.parked", extension::PARKED),
         ("BaseFrame.extension.child_cpu", extension::CHILD_CPU),

@@ -14,6 +14,8 @@ pub const PARENT: usize = 61_440;
 pub const PARENT_CPU: usize = 61_448;
 /// u32: nanoseconds that a wake through the kernel takes here, as the parent measured; 0 = unknown. A hint, never believed.
 pub const PARENT_WAKE: usize = 61_452;
+/// u32: 1 = the parent and its children at work are more than the CPUs. A hint, never believed.
+pub const PARENT_CROWDED: usize = 61_456;
 
 /// u64: [`CHILD_MAGIC`], written by the child before INIT_READY.
 pub const CHILD: usize = 61_568;
@@ -40,7 +42,7 @@ pub const STATUS_SPIN_NANOS: usize = 61_736;
 pub const STATUS_SINCE_NANOS: usize = 61_744;
 
 /// Words of the block that are accessed as 32 bits.
-pub const NARROW_WORDS: [usize; 4] = [PARENT_CPU, PARENT_WAKE, PARKED, CHILD_CPU];
+pub const NARROW_WORDS: [usize; 5] = [PARENT_CPU, PARENT_WAKE, PARENT_CROWDED, PARKED, CHILD_CPU];
 
 /// What a parent of this make writes.
 pub const PARENT_MAGIC: u64 = u64::from_le_bytes(*b"lanewayP");
@@ -53,8 +55,8 @@ const LINE: usize = 128;
 const_assert_eq!(PARENT, EXTENSION);
 const_assert_eq!(EXTENSION % LINE, 0);
 const_assert_eq!(CHILD, EXTENSION + LINE);
-const_assert_eq!(PARENT / LINE, (PARENT_WAKE + 3) / LINE);
-const_assert!(CHILD / LINE > PARENT_WAKE / LINE);
+const_assert_eq!(PARENT / LINE, (PARENT_CROWDED + 3) / LINE);
+const_assert!(CHILD / LINE > PARENT_CROWDED / LINE);
 const_assert_eq!(CHILD / LINE, (CHILD_CPU + 3) / LINE);
 const_assert_eq!(PARKED % 8, 0);
 const_assert!(STATUS_ACTIVITY / LINE > CHILD_CPU / LINE);

@@ -111,6 +111,7 @@ int main(void) {
     AT(BaseFrame, extension.parent_magic);
     AT(BaseFrame, extension.parent_cpu);
     AT(BaseFrame, extension.parent_wake);
+    AT(BaseFrame, extension.parent_crowded);
     AT(BaseFrame, extension.child_magic);
     AT(BaseFrame, extension.parked);
     AT(BaseFrame, extension.child_cpu);

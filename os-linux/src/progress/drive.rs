@@ -88,7 +88,7 @@ impl Live {
             news = true;
         }
         let wake = match look {
-            Look::Passing => Wake::Spare,
+            Look::Passing | Look::Sleeping => Wake::Spare,
             Look::Last => Wake::All,
         };
         let mut ringer = Ringer { wakes: &self.wakes, board: &self.board, now, rang: false };

@@ -4,6 +4,7 @@
 //! loom's, so that what is explored is what runs.
 
 use std::ops::DerefMut;
+use std::time::Duration;
 
 use laneway_core::driver::Step;
 use laneway_core::time::Instant;
@@ -96,8 +97,8 @@ pub(crate) trait HandOver {
     /// Gives the lock to whoever waits for it, and takes it again.
     fn let_others_in<'a>(&'a self, inner: Self::Guard<'a>) -> Self::Guard<'a>;
 
-    /// Watches the busy lanes without the lock for a while; whether something stirred.
-    fn spin<'a>(&'a self, inner: Self::Guard<'a>) -> (Self::Guard<'a>, bool);
+    /// Watches the busy lanes without the lock for a while; after how long something stirred, if it did.
+    fn spin<'a>(&'a self, inner: Self::Guard<'a>) -> (Self::Guard<'a>, Option<Duration>);
 
     /// Sleeps, without the lock, until a child rings for [`Ring::Waiter`], [`HandOver::nudge`] or `wake_at`.
     fn sleep<'a>(&'a self, inner: Self::Guard<'a>, wake_at: Option<Instant>) -> Self::Guard<'a>;
@@ -116,6 +117,9 @@ pub(crate) trait HandOver {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| deadline <= now);
         let mut stance = Stance::Guest;
         let mut rounds = 0_u32;
+        // The clock is read while a child works. When it has answered, that time and the length of the spin do: the reading would
+        // stand between the answer and whoever waits for it. It is never late by more than one spin that was interrupted.
+        let mut stirred_at = None;
         let result = loop {
             if let Some(result) = done(&mut inner) {
                 break Some(result);
@@ -137,8 +141,8 @@ pub(crate) trait HandOver {
                 self.awake();
                 stance = Stance::Driving;
             }
-            let now = self.now();
-            let look = if stance == Stance::Announced { Look::Last } else { Look::Passing };
+            let now = stirred_at.take().unwrap_or_else(|| self.now());
+            let look = if stance == Stance::Announced { Look::Sleeping } else { Look::Passing };
             let step = self.round(&mut inner, now, look);
             if step.progressed {
                 if stance == Stance::Announced {
@@ -162,14 +166,15 @@ pub(crate) trait HandOver {
             if stance == Stance::Driving {
                 let stirred;
                 (inner, stirred) = self.spin(inner);
-                if !stirred {
+                stirred_at = stirred.map(|after| now.saturating_add(after));
+                if stirred.is_none() {
                     // From here to the sleep the lock is held: whoever changes something later sees the announcement.
                     self.announce(Ring::Waiter);
                     stance = Stance::Announced;
                 }
                 continue;
             }
-            let wake_at = [deadline, step.deadline].into_iter().flatten().min();
+            let wake_at = [deadline, step.deadline, step.held].into_iter().flatten().min();
             inner = self.sleep(inner, wake_at);
             self.rise();
             stance = Stance::Driving;

@@ -10,6 +10,7 @@ use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
 use loom::sync::{Condvar, Mutex, MutexGuard};
 use loom::thread;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::driver::Step;
 use laneway_core::time::Instant;
@@ -191,7 +192,7 @@ impl HandOver for World {
         }
         let ended = progressed;
         let first = inner.sent == 0;
-        if (first || look == Look::Last) && inner.sent == inner.ended && inner.sent < inner.submitted {
+        if (first || look != Look::Passing) && inner.sent == inner.ended && inner.sent < inner.submitted {
             inner.sent += 1;
             self.mailbox.store(READY, Ordering::Release);
             self.child.ring();
@@ -200,7 +201,7 @@ impl HandOver for World {
         if ended {
             self.tell_sleepers(inner);
         }
-        Step { progressed, deadline: None }
+        Step { progressed, deadline: None, held: None }
     }
 
     fn now(&self) -> Instant {
@@ -253,11 +254,11 @@ impl HandOver for World {
         self.lock.lock().unwrap()
     }
 
-    fn spin<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> (MutexGuard<'a, Inner>, bool) {
+    fn spin<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> (MutexGuard<'a, Inner>, Option<Duration>) {
         drop(inner);
         // A window of no length: whatever a longer one sees, the round after it sees too.
         self.alone_inside(|| ());
-        (self.lock.lock().unwrap(), false)
+        (self.lock.lock().unwrap(), None)
     }
 
     fn sleep<'a>(&'a self, inner: MutexGuard<'a, Inner>, _: Option<Instant>) -> MutexGuard<'a, Inner> {

@@ -38,6 +38,9 @@ impl Progress {
 pub(crate) enum Look {
     /// The same thread looks again soon: what is cheaper to do a moment later may wait.
     Passing,
-    /// The thread is about to sleep, to leave, or to step behind another one: nothing that can be done now may be left.
+    /// The thread is about to sleep, until a child rings or the round's [`held`](laneway_core::driver::Step::held): a short task may
+    /// be left to a child that is at work.
+    Sleeping,
+    /// The thread is about to leave, or to step behind another one: nothing that can be done now may be left.
     Last,
 }

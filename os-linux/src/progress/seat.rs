@@ -92,7 +92,7 @@ impl HandOver for Live {
         Self::let_others_in(self, inner)
     }
 
-    fn spin<'a>(&'a self, mut inner: Guard<'a>) -> (Guard<'a>, bool) {
+    fn spin<'a>(&'a self, mut inner: Guard<'a>) -> (Guard<'a>, Option<Duration>) {
         let mut watches = std::mem::take(&mut inner.watches);
         watches.clear();
         inner.driver.watches(&mut watches);
@@ -102,8 +102,9 @@ impl HandOver for Live {
         let spun = window.spin(|| self.inbox.any() || watches.iter().any(|watch| self.has_changed(watch)));
         let mut inner = self.lock();
         inner.watches = watches;
-        self.board.spun(inner.wait.nanos(spun.turns));
-        (inner, spun.ready)
+        let nanos = inner.wait.nanos(spun.turns);
+        self.board.spun(nanos);
+        (inner, spun.ready.then(|| Duration::from_nanos(nanos)))
     }
 
     fn sleep<'a>(&'a self, mut inner: Guard<'a>, wake_at: Option<Instant>) -> Guard<'a> {

@@ -42,6 +42,17 @@ pub fn current() -> Option<u16> {
     u16::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
+/// Moves the calling thread to another CPU that it may use, if there is one. Where it may run stays as it was.
+pub fn leave(cpu: u16) {
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let mut others = all;
+    others.unset(usize::from(cpu));
+    if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+        // Refused only if the control group's CPUs changed in between, and then it is where it belongs.
+        let _ = sched_setaffinity(None, &all);
+    }
+}
+
 /// Refuses CPUs that this process may not use, and an empty set (P-21).
 ///
 /// # Errors

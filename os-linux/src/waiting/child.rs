@@ -6,9 +6,22 @@ use std::time::Duration;
 use laneway_core::mailbox::extension::{self, Side};
 
 use super::LONGEST_WAKE;
+use super::parent::CROWDED;
 use crate::sys::cpu;
 use crate::sys::spin::{PauseCost, SpinWindow};
 use crate::sys::words::MappedWords;
+
+/// A child moves away after so many waits beside its parent on one CPU. The kernel puts whoever is woken beside its waker when other
+/// CPUs seem busy, and two that wait for each other are never runnable at once, so it sees no reason to part them.
+const PATIENCE: u32 = 8;
+
+/// That is, where its sleeps were shorter than this many windows: awake on another CPU it would have spun for most of them. Whoever
+/// sleeps for longer is woken sooner beside its waker than on a CPU that first has to be told.
+const SHORT_SLEEP: u64 = 4;
+
+/// Where nothing comes of it, as on a machine that others keep busy, or where its parent waits for others too, it is tried less and
+/// less often.
+const LONGEST_PATIENCE: u32 = 4_096;
 
 /// How a child waits for its parent.
 pub(crate) struct ChildWait {
@@ -19,23 +32,67 @@ pub(crate) struct ChildWait {
     told: Cell<Option<u16>>,
     /// The next window is longer by this: the parent paid for a wake.
     extra: Cell<Duration>,
+    /// How long it slept last, nanoseconds.
+    slept: Cell<u64>,
+    /// Waits on the parent's CPU since the last one elsewhere.
+    beside: Cell<u32>,
+    /// Spins since the last wait there that saw their task come.
+    caught: Cell<u32>,
+    /// Move away after so many.
+    patience: Cell<u32>,
 }
 
 impl ChildWait {
     pub(crate) fn new(words: MappedWords, window: SpinWindow) -> Self {
         let cost = PauseCost::measured();
-        Self { words, window, cost, told: Cell::new(None), extra: Cell::new(Duration::ZERO) }
+        let (told, extra, slept) = (Cell::new(None), Cell::new(Duration::ZERO), Cell::new(u64::MAX));
+        let (beside, caught, patience) = (Cell::new(0), Cell::new(0), Cell::new(PATIENCE));
+        Self { words, window, cost, told, extra, slept, beside, caught, patience }
     }
 
-    /// The window for the next wait: none while the parent was last seen on this CPU, where it could not run beside a spinner.
+    /// The window for the next wait: none while the parent was last seen on this CPU, where it could not run beside a spinner;
+    /// after some of those the child moves to another CPU. Small where more want to run than CPUs are there.
     pub(crate) fn next_window(&self) -> SpinWindow {
         let here = self.show_cpu();
-        if here.is_some() && Side::Parent.cpu_hint(&self.words) == here {
+        let (extra, crowded) = (self.extra.take(), extension::is_crowded(&self.words));
+        if let Some(cpu) = here
+            && Side::Parent.cpu_hint(&self.words) == here
+        {
+            // Not in a crowd: all would leave the one CPU for the other.
+            if !crowded {
+                self.stays_beside(cpu);
+            }
             return SpinWindow::NONE;
         }
-        match self.extra.take() {
+        self.beside.set(0);
+        if crowded {
+            return self.window.divided(CROWDED);
+        }
+        match extra {
             Duration::ZERO => self.window,
             extra => self.window.longer(extra, self.cost),
+        }
+    }
+
+    fn stays_beside(&self, cpu: u16) {
+        self.caught.set(0);
+        let is_short = self.slept.get() < SHORT_SLEEP * self.nanos(self.window.turns());
+        self.beside.set(if is_short { self.beside.get() + 1 } else { 0 });
+        if self.beside.get() >= self.patience.get() {
+            self.beside.set(0);
+            self.patience.set((self.patience.get() * 2).min(LONGEST_PATIENCE));
+            cpu::leave(cpu);
+            self.show_cpu();
+        }
+    }
+
+    /// A spin of so many turns saw its task come.
+    pub(crate) fn caught(&self, turns: u32) {
+        if turns > 0 {
+            self.caught.set(self.caught.get().saturating_add(1));
+            if self.caught.get() >= self.patience.get() {
+                self.patience.set(PATIENCE);
+            }
         }
     }
 
@@ -47,6 +104,11 @@ impl ChildWait {
     /// Nanoseconds of `turns` turns.
     pub(crate) const fn nanos(&self, turns: u32) -> u64 {
         self.cost.nanos(turns)
+    }
+
+    /// It slept for so many nanoseconds.
+    pub(crate) fn slept(&self, nanos: u64) {
+        self.slept.set(nanos);
     }
 
     /// The parent rang, or somebody did: where this runs may have changed, and the wake is made use of.
@@ -95,6 +157,38 @@ mod tests {
         Side::Parent.show_cpu(&wait.words, here);
         assert_eq!(wait.next_window(), SpinWindow::NONE);
         assert_eq!(Side::Child.cpu_hint(&wait.words), Some(here));
+    }
+
+    #[test]
+    fn a_child_leaves_its_parents_cpu_after_a_few_short_sleeps_and_less_and_less_often() {
+        let allowed = cpu::CpuBudget::read().cpus;
+        let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
+        let wait = wait(&region);
+        let waits_until_it_left = |nanos: u64| {
+            (0..100).find(|_| {
+                // Beside it wherever the kernel puts this test.
+                Side::Parent.show_cpu(&wait.words, cpu::current().unwrap());
+                wait.slept(nanos);
+                wait.next_window();
+                wait.patience.get() > PATIENCE
+            })
+        };
+        assert_eq!(waits_until_it_left(1_000_000), None, "long sleeps");
+        assert!(waits_until_it_left(1_000).is_some());
+        assert_eq!(wait.patience.get(), 2 * PATIENCE);
+        assert_eq!(cpu::CpuBudget::read().cpus, allowed, "where it may run stays as it was");
+    }
+
+    #[test]
+    fn a_child_spins_a_little_in_a_crowd_whatever_its_wakes_cost() {
+        let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
+        let wait = wait(&region);
+        extension::show_wake_cost(&wait.words, Duration::from_micros(7));
+        extension::show_crowd(&wait.words, true);
+        wait.woken();
+        assert_eq!(wait.next_window(), wait.window.divided(CROWDED));
+        extension::show_crowd(&wait.words, false);
+        assert_eq!(wait.next_window(), wait.window);
     }
 
     #[test]

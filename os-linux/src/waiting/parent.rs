@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use laneway_core::driver::{SubPool, Watch};
-use laneway_core::mailbox::extension::Side;
+use laneway_core::mailbox::extension::{self, Side};
 
 use super::LONGEST_WAKE;
 use crate::board::Facts;
@@ -16,8 +16,8 @@ use crate::sys::words::MappedWords;
 const FOLLOW: u32 = 8;
 
 /// Where more want to run than CPUs are there, a spinner keeps one of them from running: the window is this part of the plain
-/// one, for answers that are all but there.
-const CROWDED: NonZeroU32 = NonZeroU32::new(4).unwrap();
+/// one, for answers that are all but there, and is not longer after a wake.
+pub(super) const CROWDED: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 /// Once in so many waits a driver spins for children on its own CPU all the same: only one that is kept from running is moved by
 /// the kernel to a CPU that has become idle meanwhile.
@@ -32,8 +32,8 @@ pub(crate) struct ParentWait {
     usable: usize,
     /// What a wake through the kernel costs here; zero if that is not known.
     wake: Duration,
-    /// The CPU that each child was last told its parent runs on.
-    told: Box<[Option<u16>]>,
+    /// What each child was last told: the CPU that its parent runs on, and whether more want to run than can.
+    told: Box<[(Option<u16>, bool)]>,
     /// Whether a wake was paid for since the last window.
     paid: bool,
     /// How often every child was on the driver's own CPU.
@@ -43,7 +43,7 @@ pub(crate) struct ParentWait {
 impl ParentWait {
     pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize) -> Self {
         let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
-        Self { plain, window, cost, usable, wake, told: vec![None; children].into(), paid: false, together: 0 }
+        Self { plain, window, cost, usable, wake, told: vec![(None, false); children].into(), paid: false, together: 0 }
     }
 
     /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
@@ -77,19 +77,16 @@ impl ParentWait {
             return self.window;
         }
         let here = cpu::current();
-        let (mut children, mut elsewhere, mut last) = (0, false, None);
-        for watch in watches {
-            // The words of one child come one after the other.
-            if last.replace(watch.endpoint) == Some(watch.endpoint) {
-                continue;
-            }
-            children += 1;
+        // The words of one child come one after the other.
+        let children = watches.chunk_by(|a, b| a.endpoint == b.endpoint);
+        let crowded = children.clone().count() + 1 > self.usable;
+        let mut elsewhere = false;
+        for watch in children.filter_map(|of_one| of_one.first()) {
             let (i, words) = (watch.endpoint.index(), &words[watch.endpoint.index()]);
-            if let Some(cpu) = here
-                && self.told[i] != here
-            {
-                self.told[i] = here;
-                Side::Parent.show_cpu(words, cpu);
+            if self.told[i] != (here, crowded) {
+                self.told[i] = (here, crowded);
+                here.into_iter().for_each(|cpu| Side::Parent.show_cpu(words, cpu));
+                extension::show_crowd(words, crowded);
             }
             let hint = Side::Child.cpu_hint(words);
             elsewhere |= here.is_none() || hint.is_none() || hint != here;
@@ -101,10 +98,11 @@ impl ParentWait {
                 return SpinWindow::NONE;
             }
         }
-        let crowded = children + 1 > self.usable;
-        let window = if crowded {
-            self.window.divided(CROWDED)
-        } else if tasks > self.plain && tasks < self.plain * FOLLOW {
+        if crowded {
+            // The CPU that a spin takes is one that a child could use for its task.
+            return if tasks > self.plain { SpinWindow::NONE } else { self.window.divided(CROWDED) };
+        }
+        let window = if tasks > self.plain && tasks < self.plain * FOLLOW {
             self.window.longer(tasks - self.plain * 3 / 4, self.cost)
         } else {
             self.window
@@ -171,9 +169,14 @@ mod tests {
     #[test]
     fn the_window_is_smaller_where_more_want_to_run_than_can() {
         let mut rig = rig(3, 3);
-        assert_eq!(rig.next(Duration::ZERO), rig.wait.window.divided(CROWDED));
+        let is_told = |rig: &Rig| extension::is_crowded(&rig.words[0]);
+        rig.wait.paid();
+        assert_eq!(rig.next(Duration::ZERO), rig.wait.window.divided(CROWDED), "not longer for a wake");
+        assert!(is_told(&rig));
+        assert_eq!(rig.next(PLAIN * 2), SpinWindow::NONE, "none for long tasks");
         rig.watches.truncate(2);
         assert_eq!(rig.next(Duration::ZERO), rig.wait.window);
+        assert!(!is_told(&rig));
     }
 
     #[test]

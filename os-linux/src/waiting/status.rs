@@ -85,10 +85,11 @@ impl Status {
         self.show_rest(ChildActivity::Parked);
     }
 
-    /// It slept until `now`.
-    pub(crate) fn woke(&self, now: Instant) {
-        self.mark.set(now.as_nanos());
+    /// It slept until `now`; for how many nanoseconds.
+    pub(crate) fn woke(&self, now: Instant) -> u64 {
+        let since = self.mark.replace(now.as_nanos());
         self.show_rest(ChildActivity::Waiting);
+        now.as_nanos().saturating_sub(since)
     }
 
     fn begins(&self, task: &Task<'_>) {
