@@ -39,9 +39,14 @@ pub(crate) fn engine() -> Engine {
 
 /// Of each four tensors two are read, one is updated and one is overwritten.
 pub(crate) fn arguments(tensors: u64) -> TaskArgs {
+    arguments_from(0, tensors)
+}
+
+/// The same over the pages of the buffer from `first` on.
+pub(crate) fn arguments_from(first: u64, tensors: u64) -> TaskArgs {
     let mut args = TaskArgs::new();
     for index in 0..tensors {
-        let addr = BUFFER + index * 4096;
+        let addr = BUFFER + (first + index) * 4096;
         let tensor = ChipTensor::contiguous(addr, 4096, Dtype::F32, &[1024], AddressSpace::Host).expect("valid");
         match index % 4 {
             0 | 1 => args.input(tensor),

@@ -13,7 +13,7 @@ use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::{CallConfig, Digest, FrameState, Protocol, args};
 
 use super::Case;
-use super::engine::{DIGEST, TASKS, arguments, engine, submission, worker};
+use super::engine::{DIGEST, TASKS, arguments, arguments_from, engine, submission, worker};
 use super::words::AtomicWords;
 
 pub(crate) const CASES: &[Case] = &[
@@ -23,8 +23,9 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "lane publishes, four tensors", times: TASKS, run: || publish(4) },
     Case { name: "lane polls a frame that is unchanged", times: TASKS, run: poll_idle },
     Case { name: "lane polls a frame that is done", times: TASKS, run: poll_done },
-    Case { name: "child, no arguments", times: TASKS, run: || child(0) },
-    Case { name: "child, four tensors", times: TASKS, run: || child(4) },
+    Case { name: "child, no arguments", times: TASKS, run: || child([&arguments(0); 2]) },
+    Case { name: "child, four tensors", times: TASKS, run: || child([&arguments(4); 2]) },
+    Case { name: "child, four tensors, other than before", times: TASKS, run: child_of_changing_lists },
 ];
 
 const NOW: Instant = Instant::from_nanos(1);
@@ -160,17 +161,22 @@ fn parent(tensors: u64) {
     counted_end(&mut level.driver, run);
 }
 
-/// From the sight of a published frame to the store of its terminal state.
-fn child(tensors: u64) {
-    let (mut level, args) = (Level::new(), arguments(tensors));
-    level.warm_up(&args);
+/// From the sight of a published frame to the store of its terminal state; the lists take turns.
+fn child(lists: [&TaskArgs; 2]) {
+    let mut level = Level::new();
+    level.warm_up(lists[0]);
     let run = begin(&mut level.driver);
-    for _ in 0..TASKS {
-        send(&mut level.driver, run, &args);
+    for args in lists.into_iter().cycle().take(TASKS as usize) {
+        send(&mut level.driver, run, args);
         assert_eq!(counted_serve(&mut level.child), Served::Worked);
         take_in(&mut level.driver);
     }
     end(&mut level.driver, run);
+}
+
+/// No tensor is the one that stood in its place before, so that each is copied and judged.
+fn child_of_changing_lists() {
+    child([&arguments(4), &arguments_from(4, 4)]);
 }
 
 /// A lane without a driver, and tasks for it.

@@ -93,6 +93,7 @@ impl Controls {
     }
 
     /// The earliest deadline of a queued control.
+    #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
         if self.queued == 0 {
             return None;

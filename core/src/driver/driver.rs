@@ -152,11 +152,14 @@ impl<W: Words, O: Observer> Driver<W, O> {
     }
 
     /// Takes in everything that one endpoint has to say.
+    #[inline]
     fn poll(&mut self, endpoint: EndpointIndex, now: Instant, bells: &mut impl Doorbells) -> bool {
         let mut progressed = false;
         loop {
             let port = &mut self.ports[endpoint.index()];
-            let Some(event) = port.lane.poll(&port.words, now, &mut self.text) else { break };
+            let event = port.lane.poll(&port.words, now, &mut self.text);
+            // Looked at where it is: most of its bytes are for what goes wrong.
+            let Some(event) = &event else { break };
             self.take_in(endpoint, event, now);
             progressed = true;
             // Most often that was all, and another look would find nothing.
@@ -180,6 +183,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
     }
 
     /// After anything was done on a lane: wakes the child if something was published to it asleep, and keeps the busy set.
+    #[inline(always)]
     fn settle(&mut self, endpoint: EndpointIndex, bells: &mut impl Doorbells) {
         let port = &mut self.ports[endpoint.index()];
         if port.lane.take_published() {
@@ -197,8 +201,9 @@ impl<W: Words, O: Observer> Driver<W, O> {
     }
 
     /// Tells the engine, or the waiter of a control, what happened.
-    fn take_in(&mut self, endpoint: EndpointIndex, event: Event<Ticket, ControlTicket>, now: Instant) {
-        match event {
+    #[inline]
+    fn take_in(&mut self, endpoint: EndpointIndex, event: &Event<Ticket, ControlTicket>, now: Instant) {
+        match *event {
             Event::Staged { key, preparation } => {
                 self.observer.note(endpoint, Fact::Staged { ticket: key, preparation });
                 self.engine.staged(key);
@@ -207,9 +212,9 @@ impl<W: Words, O: Observer> Driver<W, O> {
                 self.observer.note(endpoint, Fact::Accepted { ticket: key });
                 self.engine.accepted(key);
             }
-            Event::Completed { key, outcome } => self.completed(endpoint, key, outcome, now),
-            Event::Control { key, outcome } => {
-                let result = match outcome {
+            Event::Completed { key, ref outcome } => self.completed(endpoint, key, outcome, now),
+            Event::Control { key, ref outcome } => {
+                let result = match *outcome {
                     ControlOutcome::Done(result) => Ok(result),
                     ControlOutcome::Failed { code } => {
                         let mut text = Text::new();
@@ -233,10 +238,11 @@ impl<W: Words, O: Observer> Driver<W, O> {
         }
     }
 
-    fn completed(&mut self, endpoint: EndpointIndex, ticket: Ticket, outcome: Outcome, now: Instant) {
-        self.observer.note(endpoint, Fact::Completed { ticket, outcome });
+    #[inline]
+    fn completed(&mut self, endpoint: EndpointIndex, ticket: Ticket, outcome: &Outcome, now: Instant) {
+        self.observer.note(endpoint, Fact::Completed { ticket, outcome: *outcome });
         let lane = &self.ports[endpoint.index()].lane;
-        match outcome {
+        match *outcome {
             Outcome::Success => {
                 self.learn(endpoint, now);
                 self.engine.completed(ticket, Ended::Success);
@@ -261,6 +267,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
     }
 
     /// Writes `<label> (pid <n>): <reason>` into the message.
+    #[cold]
     fn describe(&mut self, endpoint: EndpointIndex, reason: impl core::fmt::Display) {
         let spec = self.ports[endpoint.index()].lane.spec();
         self.message.clear();
@@ -270,74 +277,85 @@ impl<W: Words, O: Observer> Driver<W, O> {
         };
     }
 
+    #[inline]
     fn perform(&mut self, action: Action, now: Instant, bells: &mut impl Doorbells) {
-        match action {
+        let endpoint = match action {
             Action::Dispatch { ticket, endpoint, prepare_only } => {
                 let port = &mut self.ports[endpoint.index()];
                 match prepare_only {
+                    _ if !port.lane.is_held_back(prepare_only) => self.send(endpoint, ticket, prepare_only, now),
                     false => port.held_active = Some(ticket),
                     true => port.held_staged = Some(ticket),
                 }
-                self.send_held(endpoint, now);
-                self.settle(endpoint, bells);
+                endpoint
             }
             Action::Activate { run, endpoint, ticket } => {
                 self.activate(endpoint, run, ticket, now);
-                self.settle(endpoint, bells);
+                endpoint
             }
             Action::Withdraw { endpoint, ticket } => {
                 self.withdraw(endpoint, ticket, now);
-                self.settle(endpoint, bells);
+                endpoint
             }
-        }
+        };
+        self.settle(endpoint, bells);
     }
 
     /// Sends what waits for its lane, unless a control holds it back (L-21).
+    #[inline(never)]
     fn send_held(&mut self, endpoint: EndpointIndex, now: Instant) -> bool {
         let mut sent = false;
         for prepare_only in [false, true] {
-            let Self { engine, ports, observer, .. } = self;
-            let Port { words, lane, held_active, held_staged, sent: sent_at, .. } = &mut ports[endpoint.index()];
-            let held = if prepare_only { held_staged } else { held_active };
+            let port = &mut self.ports[endpoint.index()];
+            let held = if prepare_only { &mut port.held_staged } else { &mut port.held_active };
             let Some(ticket) = *held else { continue };
-            if lane.is_held_back(prepare_only) {
+            if port.lane.is_held_back(prepare_only) {
                 continue;
             }
             *held = None;
-            *sent_at = now;
             sent = true;
-            // A dispatch that is over meanwhile has no payload, and nobody waits for it.
-            let Some(payload) = engine.payload(ticket) else { continue };
-            let job = Job {
-                key: ticket,
-                run: payload.run,
-                slot: payload.pipeline_slot,
-                generation: payload.generation,
-                digest: payload.digest,
-                config: payload.config,
-                blob: payload.blob,
-                limit: payload.deadline,
-                prepare_only,
-            };
-            match lane.submit(words, &job, now) {
-                Ok(dispatch) => {
-                    let (run, slot, generation, digest) = (job.run, job.slot, job.generation, job.digest);
-                    let identity = DispatchIdentity { run, slot, generation, dispatch };
-                    observer.note(endpoint, Fact::Dispatched { ticket, identity, digest, prepare_only });
-                }
-                Err(error) => {
-                    if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
-                        // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
-                        lane.set_poison(Poison::Driver, now);
-                    }
-                    self.refuse(endpoint, ticket, error);
-                }
-            }
+            self.send(endpoint, ticket, prepare_only, now);
         }
         sent
     }
 
+    /// Publishes a dispatch. What it carries is put together in one place, so that nothing of it is copied on the way.
+    #[inline(never)]
+    fn send(&mut self, endpoint: EndpointIndex, ticket: Ticket, prepare_only: bool, now: Instant) {
+        let Self { engine, ports, observer, .. } = self;
+        let Port { words, lane, sent, .. } = &mut ports[endpoint.index()];
+        *sent = now;
+        // A dispatch that is over meanwhile has no payload, and nobody waits for it.
+        let Some(payload) = engine.payload(ticket) else { return };
+        let job = Job {
+            key: ticket,
+            run: payload.run,
+            slot: payload.pipeline_slot,
+            generation: payload.generation,
+            digest: payload.digest,
+            config: payload.config,
+            blob: payload.blob,
+            limit: payload.deadline,
+            prepare_only,
+        };
+        match lane.submit(words, &job, now) {
+            Ok(dispatch) => {
+                let (run, slot, generation, digest) = (job.run, job.slot, job.generation, job.digest);
+                let identity = DispatchIdentity { run, slot, generation, dispatch };
+                observer.note(endpoint, Fact::Dispatched { ticket, identity, digest, prepare_only });
+            }
+            Err(error) => {
+                if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
+                    // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
+                    lane.set_poison(Poison::Driver, now);
+                }
+                self.refuse(endpoint, ticket, error);
+            }
+        }
+    }
+
     /// A dispatch that could not be sent ends as a failure of its endpoint, once (L-2).
+    #[cold]
     fn refuse(&mut self, endpoint: EndpointIndex, ticket: Ticket, error: LaneError) {
         self.observer.note(endpoint, Fact::Refused { ticket });
         self.describe(endpoint, error);
@@ -539,6 +557,7 @@ impl Doorbells for Silence {
     fn ring(&mut self, _: EndpointIndex) {}
 }
 
+#[inline]
 fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -27,6 +27,7 @@ impl<W: crate::mailbox::Words> Port<W> {
     }
 
     /// Whether nothing needs to be looked at until somebody sends something.
+    #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.lane.is_quiet() && self.held_active.is_none() && self.held_staged.is_none()
     }

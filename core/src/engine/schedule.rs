@@ -75,6 +75,7 @@ impl Engine {
     }
 
     /// Everything that a frame carries for a dispatch; `None` when the dispatch is over.
+    #[inline]
     #[must_use]
     pub fn payload(&self, ticket: Ticket) -> Option<Payload<'_>> {
         if !self.is_current(ticket) {

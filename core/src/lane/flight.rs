@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::{Act, Phase};
-use crate::mailbox::Stamp;
 use crate::time::Instant;
 use crate::wire::{DispatchIdentity, FrameState};
 
@@ -27,7 +26,6 @@ pub struct Flight<K> {
     pub phase: Phase,
     /// When it was published.
     pub since: Instant,
-    pub(super) stamp: Stamp,
     /// Whether ACCEPTED was reported.
     pub(super) accepted: bool,
     /// How long it may take from the moment that it may run.

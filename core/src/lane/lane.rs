@@ -135,6 +135,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.staged.and_then(|slot| self.flight(slot))
     }
 
+    #[inline]
     pub(super) fn flight(&self, slot: PipelineSlot) -> Option<&Flight<K>> {
         match &self.frames[slot.index()] {
             Record::Busy(flight) => Some(flight),
@@ -142,6 +143,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         }
     }
 
+    #[inline]
     pub(super) fn flight_mut(&mut self, slot: PipelineSlot) -> Option<&mut Flight<K>> {
         match &mut self.frames[slot.index()] {
             Record::Busy(flight) => Some(flight),
@@ -154,6 +156,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     /// # Errors
     /// Nothing was published: the endpoint is dead or stopping, the lane is occupied, or the frame could not be reused, which
     /// poisons. The caller ends that dispatch as a failure of the endpoint, once (L-2).
+    #[inline]
     pub fn submit<W: Words>(&mut self, words: &W, job: &Job<'_, K>, now: Instant) -> Result<DispatchId, LaneError> {
         self.check_open()?;
         let slot = self.vacant_lane(job)?;
@@ -171,7 +174,6 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         let Some(dispatch) = self.next_dispatch else { return Err(self.poisoned(Poison::OutOfIds, now)) };
         self.next_dispatch = dispatch.next();
         let identity = DispatchIdentity { run: job.run, slot: job.slot, generation: job.generation, dispatch };
-        let stamp = Stamp::of(self.spec.protocol, &identity);
         let (act, lane) = match job.prepare_only {
             false => (Act::Send, &mut self.active),
             true => (Act::Stage, &mut self.staged),
@@ -181,8 +183,9 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.inflight += 1;
         let due = job.limit.filter(|_| !job.prepare_only).map(|limit| now.saturating_add(limit));
         let (key, limit) = (job.key, job.limit);
-        let flight = Flight { key, identity, phase, since: now, stamp, accepted: false, wanted: None, limit, due };
+        let flight = Flight { key, identity, phase, since: now, accepted: false, wanted: None, limit, due };
         self.frames[slot.index()] = Record::Busy(flight);
+        let stamp = Stamp::of(self.spec.protocol, &identity);
         let task = Publication { stamp, digest: job.digest, config: job.config, blob: job.blob };
         publish(words, frame, &task, self.child, phase.state());
         self.published = true;
@@ -190,6 +193,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// The frame for a job, if its lane is free.
+    #[inline]
     fn vacant_lane(&self, job: &Job<'_, K>) -> Result<PipelineSlot, LaneError> {
         let (inflight, capacity) = (self.inflight, self.spec.frames.count());
         let occupied = |lane| LaneError::Occupied { lane, inflight, capacity };
@@ -244,12 +248,13 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
 
     /// Publishes ACTIVATE by compare-exchange from FRAME_STAGED, if that is wanted and the child has staged the frame.
     pub(super) fn do_wanted<W: Words>(&mut self, words: &W, slot: PipelineSlot, now: Instant) -> Result<(), LaneError> {
-        let Some(Flight { phase, wanted: Some(act), stamp, .. }) = self.flight(slot).copied() else { return Ok(()) };
+        let Some(Flight { phase, wanted: Some(act), identity, .. }) = self.flight(slot).copied() else { return Ok(()) };
         if act.legal_in() != Some(phase) {
             return Ok(());
         }
         let frame = Frame::task(slot);
-        self.compare(words, slot, &stamp, super::HandOver::Activation).map_err(|reason| self.poisoned(reason, now))?;
+        self.compare(words, slot, &identity, super::HandOver::Activation)
+            .map_err(|reason| self.poisoned(reason, now))?;
         if act == Act::Withdraw {
             frame.clear_dispatch(words);
         }
@@ -264,22 +269,22 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Compares trailer and lease with what was published (L-1).
-    #[inline]
+    #[inline(always)]
     pub(super) fn compare<W: Words>(
         &self,
         words: &W,
         slot: PipelineSlot,
-        expected: &Stamp,
+        identity: &DispatchIdentity,
         hand_over: super::HandOver,
     ) -> Result<(), Poison> {
-        let frame = Frame::task(slot);
-        if frame.carries(words, expected) {
+        let expected = Stamp::of(self.spec.protocol, identity);
+        if Frame::task(slot).carries(words, &expected) {
             return Ok(());
         }
-        let (place, expected, found) = (Place::Task(slot), *expected, frame.stamp(words));
-        Err(Poison::Identity { hand_over, place, expected, found })
+        Err(identity_changed(words, slot, expected, hand_over))
     }
 
+    #[inline]
     fn check_open(&self) -> Result<(), LaneError> {
         match self.life {
             Life::Open => Ok(()),
@@ -288,8 +293,14 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         }
     }
 
+    #[cold]
     fn poisoned(&mut self, reason: Poison, now: Instant) -> LaneError {
         self.set_poison(reason, now);
         LaneError::Poisoned(self.poison().unwrap_or(reason))
     }
+}
+
+#[cold]
+fn identity_changed<W: Words>(words: &W, slot: PipelineSlot, expected: Stamp, hand_over: super::HandOver) -> Poison {
+    Poison::Identity { hand_over, place: Place::Task(slot), expected, found: Frame::task(slot).stamp(words) }
 }

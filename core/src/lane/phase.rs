@@ -43,6 +43,7 @@ impl Act {
     pub const ALL: [Self; 4] = [Self::Send, Self::Stage, Self::Activate, Self::Withdraw];
 
     /// The phase in which it is legal; `None` is a free frame.
+    #[inline]
     #[must_use]
     pub const fn legal_in(self) -> Option<Phase> {
         match self {
@@ -52,6 +53,7 @@ impl Act {
     }
 
     /// The phase that it leads to; its [`Phase::state`] is what is published.
+    #[inline]
     #[must_use]
     pub const fn leads_to(self) -> Phase {
         match self {
@@ -96,6 +98,7 @@ impl Phase {
 
     /// The transition table of the parent half: what a state word, seen in this phase, means; `None` is a violation of the
     /// protocol by the child. A short task may pass several states between two looks.
+    #[inline]
     #[must_use]
     pub const fn sees(self, frames: Frames, state: FrameState) -> Option<Sight> {
         use FrameState as S;
@@ -125,6 +128,7 @@ impl Phase {
     }
 
     /// The state word that stands in the frame while the phase lasts.
+    #[inline]
     #[must_use]
     pub const fn state(self) -> FrameState {
         match self {

@@ -4,49 +4,63 @@ use super::flight::{Flight, Record};
 use super::lane::Life;
 use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight};
 use crate::ids::PipelineSlot;
-use crate::mailbox::{Frame, Stamp, Text, Words, error_code, read_failure};
+use crate::mailbox::{Frame, Text, Words, error_code, read_failure};
 use crate::time::Instant;
-use crate::wire::{FrameState, Preparation};
+use crate::wire::{DispatchIdentity, FrameState, Preparation};
 
 impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     /// The next thing that happened, if anything did; call until `None`. `text` receives the child's message with a
     /// [`Outcome::TaskFailure`] or a failed control.
+    #[inline]
     pub fn poll<W: Words, const N: usize>(
         &mut self,
         words: &W,
         now: Instant,
         text: &mut Text<N>,
     ) -> Option<Event<K, C>> {
-        if let Life::Open | Life::Stopping = self.life
-            && let Some(event) = self.poll_open(words, now, text)
-        {
-            return Some(event);
-        }
-        if let Life::Poisoned { reason, reported, .. } = &mut self.life {
-            if !*reported {
-                *reported = true;
-                return Some(Event::Poisoned { reason: *reason });
+        if let Life::Open = self.life {
+            let event = self.poll_open(words, now, text);
+            if event.is_some() || matches!(self.life, Life::Open) {
+                return event;
             }
-            return self.fail_control().or_else(|| self.give_back(words));
         }
-        None
+        self.poll_ending(words, now, text)
     }
 
-    #[inline]
+    /// What is left to report of an endpoint that is being stopped or was poisoned.
+    #[cold]
+    fn poll_ending<W: Words, const N: usize>(
+        &mut self,
+        words: &W,
+        now: Instant,
+        text: &mut Text<N>,
+    ) -> Option<Event<K, C>> {
+        if let Life::Stopping = self.life {
+            let event = self.fail_control().or_else(|| self.poll_open(words, now, text));
+            if event.is_some() || matches!(self.life, Life::Stopping) {
+                return event;
+            }
+        }
+        if let Life::Poisoned { reason, reported: reported @ false, .. } = &mut self.life {
+            *reported = true;
+            return Some(Event::Poisoned { reason: *reason });
+        }
+        self.fail_control().or_else(|| self.give_back(words))
+    }
+
     fn poll_open<W: Words, const N: usize>(
         &mut self,
         words: &W,
         now: Instant,
         text: &mut Text<N>,
     ) -> Option<Event<K, C>> {
-        if matches!(self.life, Life::Stopping)
-            && let Some(event) = self.fail_control()
-        {
-            return Some(event);
-        }
         for lane in [self.active, self.staged] {
             let Some(slot) = lane else { continue };
-            match self.poll_frame(words, slot, now, text) {
+            let found = Frame::task(slot).state(words);
+            if self.is_unchanged(slot, found, now) {
+                continue;
+            }
+            match self.poll_frame(words, slot, found, now, text) {
                 Ok(None) => {}
                 Ok(event) => return event,
                 Err(reason) => {
@@ -62,20 +76,29 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.poll_control(words, now, text)
     }
 
+    /// Whether a frame stands as it was left and is not overdue: what most looks find.
+    #[inline]
+    fn is_unchanged(&self, slot: PipelineSlot, found: i32, now: Instant) -> bool {
+        let Some(flight) = self.flight(slot) else { return true };
+        found == flight.phase.state().raw()
+            && (flight.accepted || !self.spec.marks_acceptance)
+            && flight.due.is_none_or(|due| due > now)
+    }
+
     #[inline]
     fn poll_frame<W: Words, const N: usize>(
         &mut self,
         words: &W,
         slot: PipelineSlot,
+        found: i32,
         now: Instant,
         text: &mut Text<N>,
     ) -> Result<Option<Event<K, C>>, Poison> {
         let frame = Frame::task(slot);
-        // The record is borrowed, not copied: it is large, and most looks find nothing new.
+        // The record is borrowed, not copied.
         let Some(flight) = self.flight(slot) else { return Ok(None) };
         let place = Place::Task(slot);
         let (key, phase) = (flight.key, flight.phase);
-        let found = frame.state(words);
         let sight = FrameState::from_raw(found).and_then(|state| phase.sees(self.spec.frames, state));
         let Some(sight) = sight else {
             let during = During::Dispatch(phase);
@@ -87,7 +110,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         }
         if !flight.accepted
             && (sight != Sight::Same || self.spec.marks_acceptance)
-            && self.is_accepted(words, slot, &flight.stamp)?
+            && self.is_accepted(words, slot, &flight.identity)?
         {
             if let Some(flight) = self.flight_mut(slot) {
                 flight.accepted = true;
@@ -101,7 +124,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             }
             Sight::Same => Ok(None),
             Sight::Moved(phase @ (Phase::Staged | Phase::Waiting)) => {
-                self.compare(words, slot, &flight.stamp, HandOver::Staging)?;
+                self.compare(words, slot, &flight.identity, HandOver::Staging)?;
                 let preparation = staged_preparation(frame.preparation(words), place)?;
                 self.set_phase(slot, phase);
                 // A failure to publish has poisoned, which the next poll reports.
@@ -113,7 +136,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
                 Ok(None)
             }
             Sight::Done | Sight::Failed => {
-                self.compare(words, slot, &flight.stamp, HandOver::Completion)?;
+                self.compare(words, slot, &flight.identity, HandOver::Completion)?;
                 let terminal = if sight == Sight::Done { FrameState::TaskDone } else { FrameState::TaskFailed };
                 let outcome = match error_code(words, frame) {
                     0 if sight == Sight::Done => Outcome::Success,
@@ -129,10 +152,16 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Whether the acceptance word is set, and of this dispatch (L-18).
-    fn is_accepted<W: Words>(&self, words: &W, slot: PipelineSlot, stamp: &Stamp) -> Result<bool, Poison> {
+    #[inline]
+    fn is_accepted<W: Words>(
+        &self,
+        words: &W,
+        slot: PipelineSlot,
+        identity: &DispatchIdentity,
+    ) -> Result<bool, Poison> {
         match Frame::task(slot).accepted(words) {
             0 => Ok(false),
-            1 => self.compare(words, slot, stamp, HandOver::Acceptance).map(|()| true),
+            1 => self.compare(words, slot, identity, HandOver::Acceptance).map(|()| true),
             found => Err(Poison::Acceptance { place: Place::Task(slot), found }),
         }
     }
@@ -144,6 +173,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Ends the dispatch in a frame: the frame is free, its lane too.
+    #[inline]
     fn end(&mut self, slot: PipelineSlot, key: K, left: FrameState, outcome: Outcome) -> Event<K, C> {
         self.frames[slot.index()] = Record::Free(left);
         for lane in [&mut self.active, &mut self.staged] {

@@ -18,6 +18,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Poisons the endpoint: something outside the mailbox makes it unusable. The first reason is kept (L-26).
+    #[cold]
     pub fn set_poison(&mut self, reason: Poison, now: Instant) {
         if !matches!(self.life, Life::Poisoned { .. }) {
             self.life = Life::Poisoned { reason, since: now, reported: false, kill_asked: false };
@@ -40,6 +41,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     }
 
     /// Requests shutdown: the sticky word first, then the state (L-30).
+    #[cold]
     pub fn request_stop<W: Words>(&mut self, words: &W) {
         if words.load(Frame::BASE.at(at::SHUTDOWN)) != 1 {
             words.store(Frame::BASE.at(at::SHUTDOWN), 1);

@@ -15,13 +15,13 @@ pub fn copy_in(run: &[AtomicU64], from: &[u8]) {
     }
 }
 
-/// Copies bytes into a run where they differ. A line is compared as a whole: it seldom differs.
+/// Copies bytes into a run where they differ. A line is compared before it is written: it seldom differs.
 #[inline(always)]
 pub fn copy_in_changed(run: &[AtomicU64], from: &[u8]) {
     let (lines, rest) = run.as_chunks::<LINE>();
     let (from_lines, from_rest) = from.as_chunks::<{ 8 * LINE }>();
     for (line, bytes) in lines.iter().zip(from_lines) {
-        if differs(line, bytes) {
+        if !holds(line, bytes) {
             write_changed(line, bytes);
         }
     }
@@ -38,17 +38,13 @@ fn write_changed(run: &[AtomicU64], from: &[u8]) {
     }
 }
 
-#[inline(always)]
-fn differs(run: &[AtomicU64], bytes: &[u8]) -> bool {
-    let words = run.iter().zip(bytes.as_chunks().0);
-    words.fold(0, |all, (word, bytes)| all | (word.load(Ordering::Relaxed) ^ u64::from_le_bytes(*bytes))) != 0
-}
-
-/// Whether a run holds these bytes.
+/// Whether a run holds these bytes. Each word has its own branch: a sum over all of them keeps every loaded word in a
+/// register, and there are too few.
 #[inline(always)]
 #[must_use]
 pub fn holds(run: &[AtomicU64], bytes: &[u8]) -> bool {
-    !differs(run, bytes)
+    let mut words = run.iter().zip(bytes.as_chunks().0);
+    words.all(|(word, bytes)| word.load(Ordering::Relaxed) == u64::from_le_bytes(*bytes))
 }
 
 /// Copies a run into private bytes.

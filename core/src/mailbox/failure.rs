@@ -11,6 +11,7 @@ pub type LongText = Text<LONG_TEXT>;
 
 /// Child: writes code and text; the store of the terminal state must follow. `code` 0 would be success and is written
 /// as 1.
+#[cold]
 pub fn write_failure<W: Words>(words: &W, frame: Frame, code: i32, text: &str, peer: Peer) {
     words.store_relaxed(frame.at(at::ERROR), if code == 0 { 1 } else { code });
     write_message(words, frame, text);
@@ -37,12 +38,14 @@ fn write_detail<W: Words>(words: &W, frame: Frame, text: &str) {
 }
 
 /// The error word; 0 is success.
+#[inline]
 pub fn error_code<W: Words>(words: &W, frame: Frame) -> i32 {
     words.load_relaxed(frame.at(at::ERROR))
 }
 
 /// Parent: appends the text of a failure: the long form where a known child left a legal one, else the message. What is
 /// not UTF-8 is replaced, what has no end is cut.
+#[cold]
 pub fn read_failure<W: Words, const N: usize>(words: &W, frame: Frame, peer: Peer, into: &mut Text<N>) {
     if peer == Peer::Known && frame != Frame::BASE {
         let mut bytes = [0; at::DETAIL_BYTES];

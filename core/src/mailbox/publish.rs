@@ -27,15 +27,22 @@ const CONFIG_HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
 /// A known child promised to write nothing here but what belongs to it, so what already stands in the frame is compared
 /// and left alone: a steady dispatch without arguments moves the line of the state and the line of the trailer, nothing
 /// else. A frame that was scribbled over is repaired by the same comparison. For a stranger everything is written.
+#[inline]
 pub fn publish<W: Words>(words: &W, frame: Frame, task: &Publication<'_>, peer: Peer, state: FrameState) {
     match peer {
         Peer::Known => fill::<W, true>(words, frame, task),
-        Peer::Stranger => fill::<W, false>(words, frame, task),
+        Peer::Stranger => fill_all(words, frame, task),
     }
     words.store(frame.at(at::STATE), state.raw());
 }
 
+#[inline(never)]
+fn fill_all<W: Words>(words: &W, frame: Frame, task: &Publication<'_>) {
+    fill::<W, false>(words, frame, task);
+}
+
 /// Puts every field but the state in its place.
+#[inline]
 fn fill<W: Words, const KNOWN: bool>(words: &W, frame: Frame, task: &Publication<'_>) {
     put32::<W, KNOWN>(words, frame.at(at::ERROR), 0);
     put::<W, KNOWN>(words, frame.at(at::MESSAGE), &[0; 8]);

@@ -5,13 +5,15 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 use super::{Frame, Words};
 use crate::wire::args::{self, ArgsSnapshot, ArgsView, Counts, Element};
 use crate::wire::frame as at;
-use crate::wire::{CallConfig, Digest, OUTPUT_PREFIX_BYTES, Protocol, TaskArgsView, Tensor, WireError};
+use crate::wire::{CallConfig, ChipTensor, Digest, OUTPUT_PREFIX_BYTES, Protocol, TaskArgsView, Tensor, WireError};
 
 /// Storage for the private copy of one task frame; reused from task to task.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     digest: Digest,
     config: CallConfig,
+    /// Whether `config` was judged; not after a refusal.
+    config_judged: bool,
     args: ArgsSnapshot,
     /// What `args` holds: a judged list of this protocol; nothing after a refusal.
     held: Option<(Protocol, Counts)>,
@@ -27,7 +29,8 @@ impl Snapshot {
     /// Empty storage.
     #[must_use]
     pub const fn new() -> Self {
-        Self { digest: Digest::ZERO, config: CallConfig::ZERO, args: ArgsSnapshot::new(), held: None }
+        let (digest, config) = (Digest::ZERO, CallConfig::ZERO);
+        Self { digest, config, config_judged: true, args: ArgsSnapshot::new(), held: None }
     }
 
     /// The digest that was copied last.
@@ -48,13 +51,24 @@ impl Snapshot {
         words.copy_out(frame.at(at::DIGEST), &mut self.digest.0);
     }
 
-    /// Copies and judges the config. Of an empty output prefix the first word is read and no more.
+    /// Copies and judges the config. Of an empty output prefix the first word is read and no more. A config that stands in
+    /// the frame as it did last time is compared, which is both: each word is read once, and the verdict is that of the copy.
     ///
     /// # Errors
     /// The field that is illegal.
     #[inline]
     pub fn copy_config<W: Words>(&mut self, words: &W, frame: Frame) -> Result<(), WireError> {
         const HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
+        let bytes = self.config.as_bytes();
+        if self.config_judged && bytes[HEAD] == 0 && words.holds(frame.at(at::CONFIG), &bytes[..HEAD + 8]) {
+            return Ok(());
+        }
+        self.copy_other_config(words, frame)
+    }
+
+    fn copy_other_config<W: Words>(&mut self, words: &W, frame: Frame) -> Result<(), WireError> {
+        const HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
+        self.config_judged = false;
         let had_prefix = self.config.output_prefix[0] != 0;
         let bytes = self.config.as_mut_bytes();
         words.copy_out(frame.at(at::CONFIG), &mut bytes[..HEAD + 8]);
@@ -63,7 +77,9 @@ impl Snapshot {
         } else if had_prefix {
             bytes[HEAD..].zero();
         }
-        self.config.validate()
+        self.config.validate()?;
+        self.config_judged = true;
+        Ok(())
     }
 
     /// Copies the argument blob: the counts once, then, if they are legal, exactly what they require. Every element is
@@ -73,23 +89,44 @@ impl Snapshot {
     /// Counts, size or an element that is illegal.
     #[inline]
     pub fn copy_args<W: Words>(&mut self, words: &W, frame: Frame, protocol: Protocol) -> Result<(), WireError> {
-        self.held = None;
+        let before = self.held.take();
         let word = words.read(frame.at(at::ARGS));
         let counts = Counts::parse(word, at::ARGS_CAPACITY)?;
-        let [head, body @ ..] = self.args.words_mut();
-        *head = word;
-        if word == 0 {
-            // Nothing to copy and nothing to judge.
-            self.held = Some((protocol, counts));
-            return Ok(());
-        }
-        let len = counts.encoded_len(protocol);
-        words.copy_out(frame.at(at::ARGS) + args::HEADER_BYTES, body[..len / 8 - 1].as_mut_bytes());
-        match protocol {
-            Protocol::ChipTensors => args::decode(self.args.blob(), len).map(drop)?,
-            Protocol::Tensors => args::decode_described(self.args.blob(), len).map(drop)?,
+        self.args.words_mut()[0] = word;
+        // Without elements there is nothing to copy and nothing to judge.
+        if word != 0 {
+            let judged = before.filter(|(held, _)| *held == protocol).map_or(0, |(_, counts)| counts.tensors());
+            match protocol {
+                Protocol::ChipTensors => self.copy_elements::<_, ChipTensor>(words, frame, counts, judged)?,
+                Protocol::Tensors => self.copy_elements::<_, Tensor>(words, frame, counts, judged)?,
+            }
         }
         self.held = Some((protocol, counts));
+        Ok(())
+    }
+
+    /// Copies and judges what `counts` call for. Of the first `judged` tensors the copies of last time are judged: one that
+    /// stands in the frame as it did then is compared, which is both, since each word is read once and the verdict is that of
+    /// the copy.
+    fn copy_elements<W: Words, E: Element>(
+        &mut self,
+        words: &W,
+        frame: Frame,
+        counts: Counts,
+        judged: usize,
+    ) -> Result<(), WireError> {
+        let scalars = counts.tensors() * E::BYTES / 8;
+        let body = &mut self.args.words_mut()[1..][..scalars + counts.scalars()];
+        let (tensors, scalars) = body.split_at_mut(scalars);
+        let mut from = frame.at(at::ARGS) + args::HEADER_BYTES;
+        for (index, tensor) in tensors.chunks_exact_mut(E::BYTES / 8).enumerate() {
+            if index >= judged || !words.holds(from, tensor.as_bytes()) {
+                words.copy_out(from, tensor.as_mut_bytes());
+                E::judge(tensor.as_bytes(), index)?;
+            }
+            from += E::BYTES;
+        }
+        words.copy_out(from, scalars.as_mut_bytes());
         Ok(())
     }
 
@@ -120,10 +157,12 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::ids::PipelineSlot;
     use crate::mailbox::ArrayWords;
-    use crate::wire::{AddressSpace, ChipTensor, Dtype};
+    use crate::wire::{AddressSpace, Dtype};
 
     const FRAME: Frame = Frame::task(PipelineSlot::Zero);
 
@@ -159,6 +198,58 @@ mod tests {
         let refused = snapshot.copy_args(&published(&[1, 1, 0, 0, 0, 0, 0, 0]), FRAME, Protocol::ChipTensors);
         assert!(matches!(refused, Err(WireError::ArgCounts { tensors: 257, .. })), "{refused:?}");
         assert!(snapshot.args().scalars().is_empty());
+    }
+
+    /// W-7, W-8: what is compared instead of judged again is what was judged. Lists of every length follow one another, one
+    /// tensor of them new, overlaid by scalars before, or illegal.
+    #[test]
+    fn a_list_after_another_is_judged_as_the_first_one_is() {
+        let tensor = |addr| ChipTensor::contiguous(addr, 64, Dtype::F32, &[16], AddressSpace::Host).unwrap();
+        let mut used = Snapshot::new();
+        for before in 0..4 {
+            for after in 0..4 {
+                for other in 0..=after {
+                    let mut first = [0; 8 + 3 * 128 + 8 * 40];
+                    let tensors: Vec<_> = (0..before as u64).map(|index| tensor(0x1000 * (index + 1))).collect();
+                    args::encode(&tensors, &[u64::MAX; 40], &mut first).unwrap();
+                    used.copy_args(&published(&first), FRAME, Protocol::ChipTensors).unwrap();
+                    let mut second = [0; 8 + 3 * 128 + 16];
+                    let mut tensors: Vec<_> = (0..after as u64).map(|index| tensor(0x1000 * (index + 1))).collect();
+                    if let Some(tensor) = tensors.get_mut(other) {
+                        *tensor = tensor.with_version(7);
+                    }
+                    args::encode(&tensors, &[5, 6], &mut second).unwrap();
+                    used.copy_args(&published(&second), FRAME, Protocol::ChipTensors).unwrap();
+                    assert_eq!((used.args().tensors(), used.args().scalars()), (&tensors[..], &[5, 6][..]));
+                    if other < after {
+                        // The rank of that tensor, which is never 0.
+                        second[8 + other * 128 + 36] = 0;
+                        let refused = used.copy_args(&published(&second), FRAME, Protocol::ChipTensors);
+                        assert!(
+                            matches!(refused, Err(WireError::Argument { index, .. }) if index == other),
+                            "{refused:?}"
+                        );
+                        assert!(used.args().tensors().is_empty());
+                        let again = used.copy_args(&published(&second), FRAME, Protocol::ChipTensors);
+                        assert_eq!(again, refused, "a refused list is refused again");
+                    }
+                }
+            }
+        }
+    }
+
+    /// A config that was refused is refused again, and the one after it is judged.
+    #[test]
+    fn a_refused_config_is_never_taken_for_a_judged_one() {
+        let words = ArrayWords::new(at::REGION_BYTES);
+        let mut snapshot = Snapshot::new();
+        snapshot.copy_config(&words, FRAME).unwrap();
+        for threads in [1, 1, 2, 2, 1, 0] {
+            let config = CallConfig { aicpu_thread_num: threads, ..CallConfig::ZERO };
+            words.copy_in(FRAME.at(at::CONFIG), config.as_bytes());
+            assert_eq!(snapshot.copy_config(&words, FRAME).is_ok(), threads != 1, "{threads}");
+            assert_eq!(*snapshot.config(), config);
+        }
     }
 
     /// A prefix of an earlier task does not show through an empty one.

@@ -14,7 +14,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// What the parent publishes for a dispatch.
+    /// What the parent publishes for a dispatch, and the only stamp that [`judge`](Self::judge) makes that identity of.
+    #[inline]
     #[must_use]
     pub const fn of(protocol: Protocol, identity: &DispatchIdentity) -> Self {
         Self { trailer: identity.trailer(protocol), lease: identity.lease() }
@@ -24,6 +25,7 @@ impl Stamp {
     ///
     /// # Errors
     /// The first of them that fails.
+    #[inline]
     pub fn judge(&self, served: Protocol, rule: SlotRule) -> Result<DispatchIdentity, WireError> {
         self.trailer.judge(&self.lease, served, rule)
     }
@@ -51,6 +53,8 @@ impl fmt::Display for Stamp {
 mod tests {
     use alloc::string::ToString;
 
+    use zerocopy::IntoBytes as _;
+
     use super::*;
     use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
 
@@ -68,5 +72,30 @@ mod tests {
         stamp.lease.reserved = 7;
         assert!(stamp.to_string().contains("lease: slot 1, reserved 7, generation 1"));
         assert!(stamp.judge(Protocol::ChipTensors, SlotRule::Below(2)).is_err());
+    }
+
+    /// L-1, L-5: an identity says everything about the stamp that it was judged from, so a stamp that differs in any bit is
+    /// refused or is of another identity.
+    #[test]
+    fn a_judged_stamp_is_that_of_its_identity() {
+        let (protocol, rule) = (Protocol::ChipTensors, SlotRule::Below(2));
+        for slot in PipelineSlot::ALL {
+            let (generation, run) = (Generation::FIRST, RunId::FIRST);
+            let identity = DispatchIdentity { run, slot, generation, dispatch: DispatchId::FIRST };
+            let stamp = Stamp::of(protocol, &identity);
+            assert_eq!(stamp.judge(protocol, rule), Ok(identity));
+            for bit in 0..8 * (size_of::<Trailer>() + size_of::<PipelineSlotLease>()) {
+                let mut other = stamp;
+                let trailer = other.trailer.as_mut_bytes();
+                match bit / 8 {
+                    byte if byte < trailer.len() => trailer[byte] ^= 1 << (bit % 8),
+                    byte => other.lease.as_mut_bytes()[byte - size_of::<Trailer>()] ^= 1 << (bit % 8),
+                }
+                if let Ok(judged) = other.judge(protocol, rule) {
+                    assert_ne!(judged, identity, "bit {bit}");
+                    assert_eq!(Stamp::of(protocol, &judged), other, "bit {bit}");
+                }
+            }
+        }
     }
 }

@@ -55,6 +55,6 @@ impl<W: Words, R: Runner> Child<W, R> {
     /// Whether anything of this child is occupied, for display.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.machine.holds.iter().any(|hold| !hold.is_empty())
+        self.machine.holds.iter().any(Option::is_some)
     }
 }

@@ -2,7 +2,6 @@
 
 use core::fmt::Write as _;
 
-use super::hold::Hold;
 use super::leaf::{Failure, ParentBell, Runner};
 use super::machine::{Env, Flow, Last, Leave, Machine};
 use crate::lane::Frames;
@@ -19,6 +18,7 @@ pub(super) enum Pending {
 
 impl Pending {
     /// What the state of the base frame says; `None` for one that has no place there.
+    #[inline]
     pub(super) fn of(base: i32) -> Option<Self> {
         use FrameState as S;
         match FrameState::from_raw(base) {
@@ -31,19 +31,20 @@ impl Pending {
 
 impl<T: Copy + Eq> Machine<T> {
     /// Serves a pending control, if it may be served now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve_control<W, R, B>(&mut self, pending: Pending, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
         R: Runner<Token = T>,
         B: ParentBell,
     {
-        match pending {
-            Pending::Yes if self.may_serve(env.words) => self.serve_pending(env),
-            Pending::Yes | Pending::No => Ok(false),
+        if pending == Pending::No || !self.may_serve(env.words) {
+            return Ok(false);
         }
+        self.serve_pending(env)
     }
 
+    #[inline(never)]
     fn serve_pending<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
@@ -77,8 +78,9 @@ impl<T: Copy + Eq> Machine<T> {
         }
     }
 
-    /// In a one-frame child every control waits for the running task. The registry is changed only when no frame is staged or active here, and a callable leaves only when no published
-    /// frame carries its digest (L-21).
+    /// In a one-frame child every control waits for the running task. The registry is changed only when no frame is staged
+    /// or active here, and a callable leaves only when no published frame carries its digest (L-21).
+    #[inline(never)]
     fn may_serve<W: Words>(&self, words: &W) -> bool {
         if self.spec.frames == Frames::One && self.is_running() {
             return false;
@@ -86,7 +88,7 @@ impl<T: Copy + Eq> Machine<T> {
         let Some(command) = control::read_command(words).filter(|command| control::changes_registry(*command)) else {
             return true;
         };
-        self.holds.iter().all(Hold::is_empty)
+        self.holds.iter().all(Option::is_none)
             && !(control::removes_callable(command) && self.is_published(&control::read_digest(words), words))
     }
 

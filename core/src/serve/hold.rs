@@ -2,39 +2,36 @@
 
 use crate::ids::DispatchId;
 use crate::lane::Frames;
-use crate::mailbox::Stamp;
 use crate::wire::{DispatchIdentity, FrameState};
 
-/// What the child holds of one task frame.
+/// What the child holds of one task frame. Without one the frame is the parent's, idle or terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Hold<T> {
-    /// Nothing: the frame is the parent's, idle or terminal.
-    Empty,
-    /// A validated snapshot.
+pub(super) struct Hold<T> {
+    /// Whose task it is: the identity words of the frame as validated, which must not change meanwhile (L-1).
+    pub(super) identity: DispatchIdentity,
+    /// How far it is.
+    pub(super) progress: Progress<T>,
+}
+
+/// How far a task is that was taken in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Progress<T> {
+    /// Its snapshot is validated.
     Staged(Staged<T>),
     /// A launched run that was not finalised.
     Running {
-        /// Identity words as validated.
-        stamp: Stamp,
         /// The run.
         token: T,
         /// Whether its acceptance was forwarded into the frame.
         accepted: bool,
     },
     /// A run that was finalised; its terminal state is about to be published.
-    Closing {
-        /// Identity words as validated.
-        stamp: Stamp,
-    },
+    Closing,
 }
 
 /// A validated snapshot that is not launched.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Staged<T> {
-    /// Identity words as validated.
-    pub(super) stamp: Stamp,
-    /// The same, judged.
-    pub(super) identity: DispatchIdentity,
     /// Whether the config is diagnostic, which forbids preparing beside it (L-12).
     pub(super) diagnostic: bool,
     /// By which state it came and what was permitted since.
@@ -58,25 +55,22 @@ pub(super) enum Right {
 
 impl<T> Hold<T> {
     /// The dispatch id of a staged task that may be launched.
+    #[inline]
     pub(super) fn eligible(&self) -> Option<DispatchId> {
-        match self {
-            Self::Staged(staged) if staged.right != Right::Waiting => Some(staged.identity.dispatch),
+        match &self.progress {
+            Progress::Staged(staged) if staged.right != Right::Waiting => Some(self.identity.dispatch),
             _ => None,
         }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        matches!(self, Self::Empty)
-    }
-
     /// The row of the transition table.
-    pub(super) const fn stage(&self) -> Stage {
-        match self {
-            Self::Empty => Stage::Empty,
-            Self::Staged(Staged { right: Right::Active, .. }) => Stage::Staged,
-            Self::Staged(Staged { right: Right::Waiting, .. }) => Stage::Waiting,
-            Self::Staged(Staged { right: Right::Activated, .. }) => Stage::Activated,
-            Self::Running { .. } | Self::Closing { .. } => Stage::Running,
+    #[inline]
+    const fn stage(&self) -> Stage {
+        match self.progress {
+            Progress::Staged(Staged { right: Right::Active, .. }) => Stage::Staged,
+            Progress::Staged(Staged { right: Right::Waiting, .. }) => Stage::Waiting,
+            Progress::Staged(Staged { right: Right::Activated, .. }) => Stage::Activated,
+            Progress::Running { .. } | Progress::Closing => Stage::Running,
         }
     }
 }
@@ -99,6 +93,15 @@ pub enum Stage {
 impl Stage {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Empty, Self::Staged, Self::Waiting, Self::Activated, Self::Running];
+
+    /// Where the child stands that holds this of a frame.
+    #[inline]
+    pub(super) const fn of<T>(hold: Option<&Hold<T>>) -> Self {
+        match hold {
+            Some(hold) => hold.stage(),
+            None => Self::Empty,
+        }
+    }
 }
 
 /// What a state word means to the child.
@@ -116,6 +119,7 @@ pub enum News {
 
 /// The transition table of the child half: what a state word, seen in a stage, means; `None` is a violation of the
 /// protocol by the parent.
+#[inline]
 #[must_use]
 pub const fn news(frames: Frames, stage: Stage, state: FrameState) -> Option<News> {
     use FrameState as S;
@@ -153,6 +157,7 @@ impl Deed {
     pub const ALL: [Self; 4] = [Self::Stage, Self::Launch, Self::Succeed, Self::Fail];
 
     /// The state word that is published for it, if any.
+    #[inline]
     #[must_use]
     pub const fn state(self, frames: Frames) -> Option<FrameState> {
         match (frames, self) {

@@ -3,13 +3,13 @@
 use core::fmt::Write as _;
 
 use super::control::Pending;
-use super::hold::{Deed, Hold, News, Right, Stage, Staged, news};
+use super::hold::{Deed, Hold, News, Progress, Right, Stage, news};
 use super::leaf::{ParentBell, Report, Runner, Task};
 use crate::ids::PipelineSlot;
 use crate::lane::Frames;
 use crate::mailbox::{Frame, Peer, Snapshot, Stamp, Words, write_failure};
 use crate::wire::frame as at;
-use crate::wire::{FrameState, Protocol, SlotRule};
+use crate::wire::{DispatchIdentity, FrameState, Protocol, SlotRule};
 
 /// What a child is told at start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -101,7 +101,7 @@ pub(super) enum Last {
 pub struct Machine<T> {
     pub(super) spec: ChildSpec,
     pub(super) parent: Peer,
-    pub(super) holds: [Hold<T>; 2],
+    pub(super) holds: [Option<Hold<T>>; 2],
     /// Which frame owns the execution claim: chosen, not yet finalised.
     pub(super) claim: Option<PipelineSlot>,
     /// Whether the config of that frame is diagnostic; nothing is prepared beside it then (L-12).
@@ -122,7 +122,7 @@ impl<T: Copy + Eq> Machine<T> {
         Self {
             spec,
             parent,
-            holds: [Hold::Empty; 2],
+            holds: [None; 2],
             claim: None,
             claim_is_diagnostic: false,
             last: Last::Control,
@@ -173,17 +173,14 @@ impl<T: Copy + Eq> Machine<T> {
         Served::Exit(leave.exit_code())
     }
 
+    #[inline]
     fn attend<W, R, B>(&mut self, base: i32, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
         R: Runner<Token = T>,
         B: ParentBell,
     {
-        let Some(pending) = Pending::of(base) else {
-            env.report.clear();
-            let _ = write!(env.report, "the parent stored state {base} into the base frame");
-            return Err(Leave::Protocol);
-        };
+        let Some(pending) = Pending::of(base) else { return Err(Self::base_has_no_place(base, env)) };
         if self.last == Last::Task && self.serve_control(pending, env)? {
             return Ok(true);
         }
@@ -193,28 +190,43 @@ impl<T: Copy + Eq> Machine<T> {
         self.serve_control(pending, env)
     }
 
+    #[cold]
+    fn base_has_no_place<W, R, B>(base: i32, env: &mut Env<'_, W, R, B>) -> Leave {
+        env.report.clear();
+        let _ = write!(env.report, "the parent stored state {base} into the base frame");
+        Leave::Protocol
+    }
+
     /// Takes in what the parent published. Every newly visible frame is validated before one is chosen to run, and the
     /// second look sees what was published before anything the first one saw (L-10).
+    #[inline]
     fn look<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
         R: Runner<Token = T>,
         B: ParentBell,
     {
-        let mut worked = false;
-        for _ in 0..self.slots().len() {
-            let mut found = false;
-            for &slot in self.slots() {
-                found |= self.look_at(slot, env)?;
-            }
-            worked |= found;
-            if !found {
-                break;
-            }
+        match self.spec.frames {
+            Frames::One => self.look_at(PipelineSlot::Zero, env),
+            Frames::Two => Ok(self.look_at_both(env)? && self.look_at_both(env).map(|_| true)?),
         }
-        Ok(worked)
     }
 
+    #[inline(never)]
+    fn look_at_both<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
+    where
+        W: Words,
+        R: Runner<Token = T>,
+        B: ParentBell,
+    {
+        let mut found = false;
+        for slot in PipelineSlot::ALL {
+            found |= self.look_at(slot, env)?;
+        }
+        Ok(found)
+    }
+
+    #[inline(always)]
     fn look_at<W, R, B>(&mut self, slot: PipelineSlot, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
@@ -223,22 +235,40 @@ impl<T: Copy + Eq> Machine<T> {
     {
         let frame = Frame::task(slot);
         let raw = frame.state(env.words);
-        let stage = self.holds[slot.index()].stage();
+        let stage = self.stage(slot);
         let meaning = FrameState::from_raw(raw).and_then(|state| news(self.spec.frames, stage, state));
-        match meaning {
-            Some(News::None) => Ok(false),
-            Some(News::Task) => self.take_in(slot, Right::Active, env).map(|()| true),
-            Some(News::Successor) => self.take_in(slot, Right::Waiting, env).map(|()| true),
-            Some(News::Activation) => self.activate(slot, env).map(|()| true),
-            None => {
-                env.report.clear();
-                let frame = slot.index();
-                let _ = write!(
-                    env.report,
-                    "the parent stored state {raw} into task frame {frame}, which to the child is {stage:?}"
-                );
-                Err(Leave::Protocol)
-            }
+        let right = match meaning {
+            Some(News::None) => return Ok(false),
+            Some(News::Task) => Right::Active,
+            Some(News::Successor) => Right::Waiting,
+            Some(News::Activation) => return self.activate(slot, env).map(|()| true),
+            None => return Err(Self::state_has_no_place(slot, raw, stage, env)),
+        };
+        self.take_in(slot, right, env).map(|()| true)
+    }
+
+    #[cold]
+    fn state_has_no_place<W, R, B>(slot: PipelineSlot, raw: i32, stage: Stage, env: &mut Env<'_, W, R, B>) -> Leave {
+        env.report.clear();
+        let frame = slot.index();
+        let _ = write!(
+            env.report,
+            "the parent stored state {raw} into task frame {frame}, which to the child is {stage:?}"
+        );
+        Leave::Protocol
+    }
+
+    /// Where it stands with a task frame.
+    #[inline]
+    fn stage(&self, slot: PipelineSlot) -> Stage {
+        Stage::of(self.holds[slot.index()].as_ref())
+    }
+
+    /// Takes a task that is held on.
+    #[inline]
+    pub(super) fn advance(&mut self, slot: PipelineSlot, progress: Progress<T>) {
+        if let Some(hold) = &mut self.holds[slot.index()] {
+            hold.progress = progress;
         }
     }
 
@@ -252,7 +282,7 @@ impl<T: Copy + Eq> Machine<T> {
             return !self.finishes_first();
         }
         let frames_have = self.slots().iter().any(|slot| {
-            let stage = self.holds[slot.index()].stage();
+            let stage = self.stage(*slot);
             FrameState::from_raw(Frame::task(*slot).state(words)).and_then(|state| news(self.spec.frames, stage, state))
                 != Some(News::None)
         });
@@ -261,10 +291,11 @@ impl<T: Copy + Eq> Machine<T> {
 
     /// Whether the runner must be looked at.
     pub(super) fn is_running(&self) -> bool {
-        self.holds.iter().any(|hold| matches!(hold, Hold::Running { .. }))
+        self.holds.iter().any(|hold| matches!(hold, Some(Hold { progress: Progress::Running { .. }, .. })))
     }
 
     /// Which pipeline slots the frame of `slot` may carry.
+    #[inline]
     pub(super) fn rule(&self, slot: PipelineSlot) -> SlotRule {
         match self.spec.frames {
             Frames::Two => SlotRule::Exactly(slot),
@@ -273,6 +304,7 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Publishes a failure whose text is in the report. The frame is the parent's from then on.
+    #[cold]
     pub(super) fn publish_failed<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,
@@ -285,15 +317,16 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Publishes a terminal state. The frame is the parent's from then on.
+    #[inline]
     pub(super) fn hand_back<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,
         end: Deed,
         env: &mut Env<'_, W, R, B>,
     ) {
-        let stage = self.holds[slot.index()].stage();
+        let stage = self.stage(slot);
         debug_assert_eq!(end.leads_to(stage), Some(Stage::Empty), "{end:?} of a task that is {stage:?}");
-        self.holds[slot.index()] = Hold::Empty;
+        self.holds[slot.index()] = None;
         if self.claim == Some(slot) {
             self.claim = None;
         }
@@ -302,6 +335,7 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Publishes the state word that belongs to what was done, if there is one.
+    #[inline]
     pub(super) fn publish<W: Words, R, B: ParentBell>(
         &self,
         slot: PipelineSlot,
@@ -314,22 +348,23 @@ impl<T: Copy + Eq> Machine<T> {
         }
     }
 
-    /// Compares the frame with what was validated. If it changed, the report names both identities.
-    #[inline]
+    /// Compares the frame with what was validated (L-1). If it changed, the report names both identities.
+    #[inline(always)]
     pub(super) fn recheck<W: Words, R, B>(
         &self,
         slot: PipelineSlot,
-        stamp: &Stamp,
+        identity: DispatchIdentity,
         env: &mut Env<'_, W, R, B>,
     ) -> Result<(), Leave> {
-        if Frame::task(slot).carries(env.words, stamp) {
+        let stamp = Stamp::of(self.spec.protocol, &identity);
+        if Frame::task(slot).carries(env.words, &stamp) {
             return Ok(());
         }
         Err(Self::identity_changed(slot, stamp, env))
     }
 
     #[cold]
-    fn identity_changed<W: Words, R, B>(slot: PipelineSlot, stamp: &Stamp, env: &mut Env<'_, W, R, B>) -> Leave {
+    fn identity_changed<W: Words, R, B>(slot: PipelineSlot, stamp: Stamp, env: &mut Env<'_, W, R, B>) -> Leave {
         let found = Frame::task(slot).stamp(env.words);
         env.report.clear();
         let frame = slot.index();
@@ -343,9 +378,9 @@ impl<T: Copy + Eq> Machine<T> {
 
 /// The task of a snapshot.
 #[inline]
-pub(super) fn task<'a, T>(staged: &Staged<T>, snapshot: &'a Snapshot) -> Task<'a> {
+pub(super) fn task(identity: DispatchIdentity, snapshot: &Snapshot) -> Task<'_> {
     Task {
-        identity: staged.identity,
+        identity,
         digest: snapshot.digest(),
         config: snapshot.config(),
         args: snapshot.args(),
@@ -354,6 +389,7 @@ pub(super) fn task<'a, T>(staged: &Staged<T>, snapshot: &'a Snapshot) -> Task<'a
 }
 
 /// Both signals of L-30: the sticky word, and the state that an old parent may have stored alone.
+#[inline]
 fn shutdown_requested<W: Words>(base: i32, words: &W) -> bool {
     base == FrameState::Shutdown.raw() || words.load(Frame::BASE.at(at::SHUTDOWN)) != 0
 }

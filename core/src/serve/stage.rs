@@ -2,13 +2,13 @@
 
 use core::fmt::Write as _;
 
-use super::hold::{Deed, Hold, Right, Staged};
+use super::hold::{Deed, Hold, Progress, Right, Staged};
 use super::leaf::{Failure, ParentBell, PrepareError, Runner};
 use super::machine::{Env, Leave, Machine, task};
 use crate::ids::PipelineSlot;
 use crate::lane::Frames;
 use crate::mailbox::{Frame, Stamp, Words};
-use crate::wire::{Preparation, WireError};
+use crate::wire::{DispatchIdentity, Preparation, Protocol, WireError};
 
 /// What is wrong with a published frame, worded for the parent's side.
 enum Refusal {
@@ -24,6 +24,7 @@ impl From<WireError> for Refusal {
 
 impl<T: Copy + Eq> Machine<T> {
     /// Copies and judges a newly visible frame; what passes is staged, what does not is failed.
+    #[inline]
     pub(super) fn take_in<W, R, B>(
         &mut self,
         slot: PipelineSlot,
@@ -39,19 +40,19 @@ impl<T: Copy + Eq> Machine<T> {
         let stamp = frame.stamp(env.words);
         let identity = match stamp.judge(self.spec.protocol, self.rule(slot)) {
             Ok(identity) => identity,
-            Err(error) => return self.refuse_frame(slot, &stamp, error.into(), env),
+            Err(error) => return self.refuse_frame(slot, stamp, error.into(), env),
         };
         if let Err(refusal) = copy(slot, self.spec.protocol, env) {
-            return self.refuse_frame(slot, &stamp, refusal, env);
+            return self.refuse_frame(slot, stamp, refusal, env);
         }
         let diagnostic = env.snapshots[slot.index()].config().is_diagnostic();
-        let staged = Staged { stamp, identity, diagnostic, right, token: None, deferred: false };
+        let staged = Staged { diagnostic, right, token: None, deferred: false };
         match self.spec.frames {
             Frames::One => {
-                self.holds[slot.index()] = Hold::Staged(staged);
+                self.holds[slot.index()] = Some(Hold { identity, progress: Progress::Staged(staged) });
                 Ok(())
             }
-            Frames::Two => self.stage(slot, staged, env),
+            Frames::Two => self.stage_frame(slot, identity, staged, env),
         }
     }
 
@@ -60,7 +61,7 @@ impl<T: Copy + Eq> Machine<T> {
     fn refuse_frame<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,
-        stamp: &Stamp,
+        stamp: Stamp,
         refusal: Refusal,
         env: &mut Env<'_, W, R, B>,
     ) -> Result<(), Leave> {
@@ -80,9 +81,10 @@ impl<T: Copy + Eq> Machine<T> {
 
     /// Publishes FRAME_STAGED. Behind a predecessor that owns the execution claim the run is natively prepared first, if
     /// that may be (L-12, L-13).
-    fn stage<W, R, B>(
+    fn stage_frame<W, R, B>(
         &mut self,
         slot: PipelineSlot,
+        identity: DispatchIdentity,
         mut staged: Staged<T>,
         env: &mut Env<'_, W, R, B>,
     ) -> Result<(), Leave>
@@ -92,13 +94,13 @@ impl<T: Copy + Eq> Machine<T> {
         B: ParentBell,
     {
         if self.may_prepare_beside(staged.diagnostic, env.runner) {
-            match self.prepare(slot, &staged, env) {
+            match self.prepare(slot, identity, env) {
                 Ok(token) => (staged.token, staged.deferred) = (token, token.is_none()),
                 Err(failure) => return self.refuse(slot, failure, env),
             }
         }
-        self.holds[slot.index()] = Hold::Staged(staged);
-        self.recheck(slot, &staged.stamp, env)?;
+        self.holds[slot.index()] = Some(Hold { identity, progress: Progress::Staged(staged) });
+        self.recheck(slot, identity, env)?;
         let preparation = if staged.token.is_some() { Preparation::Prepared } else { Preparation::Validated };
         Frame::task(slot).set_preparation(env.words, preparation);
         self.publish(slot, Deed::Stage, env);
@@ -111,17 +113,18 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Prepares a staged run; `None` if it must be deferred (L-16).
+    #[inline]
     pub(super) fn prepare<W, R, B>(
         &mut self,
         slot: PipelineSlot,
-        staged: &Staged<T>,
+        identity: DispatchIdentity,
         env: &mut Env<'_, W, R, B>,
     ) -> Result<Option<T>, Failure>
     where
         R: Runner<Token = T>,
     {
         env.report.clear();
-        match env.runner.prepare(&task(staged, &env.snapshots[slot.index()]), env.report) {
+        match env.runner.prepare(&task(identity, &env.snapshots[slot.index()]), env.report) {
             Ok(token) => Ok(Some(token)),
             Err(PrepareError::Incompatible) => Ok(None),
             Err(PrepareError::Failed(failure)) => Err(failure),
@@ -135,7 +138,9 @@ impl<T: Copy + Eq> Machine<T> {
         R: Runner<Token = T>,
         B: ParentBell,
     {
-        let Hold::Staged(mut staged) = self.holds[slot.index()] else { return Ok(()) };
+        let Some(Hold { identity, progress: Progress::Staged(staged) }) = self.holds[slot.index()] else {
+            return Ok(());
+        };
         if Frame::task(slot).stamp(env.words).is_withdrawn() {
             if let Some(token) = staged.token {
                 env.report.clear();
@@ -143,17 +148,17 @@ impl<T: Copy + Eq> Machine<T> {
                 let _ = env.runner.finalize(token, env.report);
             }
             env.report.clear();
-            let _ = write!(env.report, "{} was withdrawn before it was launched", staged.identity);
+            let _ = write!(env.report, "{identity} was withdrawn before it was launched");
             self.publish_failed(slot, Failure::MESSAGE.code, env);
             return Ok(());
         }
-        self.recheck(slot, &staged.stamp, env)?;
-        staged.right = Right::Activated;
-        self.holds[slot.index()] = Hold::Staged(staged);
+        self.recheck(slot, identity, env)?;
+        self.advance(slot, Progress::Staged(Staged { right: Right::Activated, ..staged }));
         Ok(())
     }
 
     /// Fails a frame whose text is in the report, and leaves if the failure says so.
+    #[cold]
     pub(super) fn refuse<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,
@@ -166,9 +171,10 @@ impl<T: Copy + Eq> Machine<T> {
 }
 
 /// The rest of L-5: digest known, callable prepared; config; argument blob.
+#[inline]
 fn copy<W: Words, R: Runner, B>(
     slot: PipelineSlot,
-    protocol: crate::wire::Protocol,
+    protocol: Protocol,
     env: &mut Env<'_, W, R, B>,
 ) -> Result<(), Refusal> {
     let frame = Frame::task(slot);

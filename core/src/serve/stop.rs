@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::hold::{Hold, Staged};
+use super::hold::{Progress, Staged};
 use super::leaf::{Failure, ParentBell, Report, Runner};
 use super::machine::{Env, Leave, Machine};
 use crate::lane::Frames;
@@ -17,6 +17,8 @@ impl<T: Copy + Eq> Machine<T> {
 
     /// Finalises the launched run, abandons prepared ones, gives every occupied frame a terminal state with a message, and
     /// closes the device (L-31). After a violation or a loss the report holds the reason.
+    #[cold]
+    #[inline(never)]
     pub(super) fn close<W, R, B>(&mut self, leave: Leave, env: &mut Env<'_, W, R, B>)
     where
         W: Words,
@@ -29,22 +31,22 @@ impl<T: Copy + Eq> Machine<T> {
             Leave::Protocol | Leave::Device => core::mem::swap(&mut reason, env.report),
         }
         for &slot in self.slots() {
-            let hold = self.holds[slot.index()];
-            let fate = match hold {
-                Hold::Empty => "it was published but not begun",
-                Hold::Staged(Staged { token, .. }) => {
+            let progress = self.holds[slot.index()].map(|hold| hold.progress);
+            let fate = match progress {
+                None => "it was published but not begun",
+                Some(Progress::Staged(Staged { token, .. })) => {
                     if let Some(token) = token {
                         let _ = env.runner.finalize(token, env.report);
                     }
                     "it was staged but not launched"
                 }
-                Hold::Running { token, .. } => {
+                Some(Progress::Running { token, .. }) => {
                     let _ = env.runner.finalize(token, env.report);
                     "it was running and its result is dropped"
                 }
-                Hold::Closing { .. } => "it ended but its result could not be handed over",
+                Some(Progress::Closing) => "it ended but its result could not be handed over",
             };
-            if hold.is_empty() && !is_published(Frame::task(slot).state(env.words)) {
+            if progress.is_none() && !is_published(Frame::task(slot).state(env.words)) {
                 continue;
             }
             env.report.clear();

@@ -57,8 +57,8 @@ mod sealed {
     pub trait Element: Sized {
         /// Bytes of one.
         const BYTES: usize;
-        /// The elements in `bytes`, every one judged.
-        fn judge(bytes: &[u8]) -> Result<&[Self], WireError>;
+        /// The elements in `bytes`, every one judged; `first` is the index in its list of the first.
+        fn judge(bytes: &[u8], first: usize) -> Result<&[Self], WireError>;
         /// The elements in bytes that have been judged before.
         fn wrap(bytes: &[u8], judged: Judged) -> &[Self];
     }
@@ -73,10 +73,11 @@ impl Element for Tensor {}
 impl sealed::Element for ChipTensor {
     const BYTES: usize = 128;
 
-    fn judge(bytes: &[u8]) -> Result<&[Self], WireError> {
-        judge_each(bytes, chip_tensor::judge).map(Self::wrap_slice)
+    fn judge(bytes: &[u8], first: usize) -> Result<&[Self], WireError> {
+        judge_each(bytes, first, chip_tensor::judge).map(Self::wrap_slice)
     }
 
+    #[inline]
     fn wrap(bytes: &[u8], _: sealed::Judged) -> &[Self] {
         <[RawChipTensor]>::ref_from_bytes(bytes).map(Self::wrap_slice).unwrap_or_default()
     }
@@ -85,10 +86,11 @@ impl sealed::Element for ChipTensor {
 impl sealed::Element for Tensor {
     const BYTES: usize = 144;
 
-    fn judge(bytes: &[u8]) -> Result<&[Self], WireError> {
-        judge_each(bytes, tensor::judge).map(Self::wrap_slice)
+    fn judge(bytes: &[u8], first: usize) -> Result<&[Self], WireError> {
+        judge_each(bytes, first, tensor::judge).map(Self::wrap_slice)
     }
 
+    #[inline]
     fn wrap(bytes: &[u8], _: sealed::Judged) -> &[Self] {
         <[RawTensor]>::ref_from_bytes(bytes).map(Self::wrap_slice).unwrap_or_default()
     }
@@ -96,11 +98,12 @@ impl sealed::Element for Tensor {
 
 fn judge_each<R: FromBytes + Immutable + KnownLayout>(
     bytes: &[u8],
+    first: usize,
     judge: impl Fn(&R) -> Result<(), TensorFault>,
 ) -> Result<&[R], WireError> {
     let raw = <[R]>::ref_from_bytes(bytes).map_err(|_| misaligned(align_of::<R>()))?;
     for (index, tensor) in raw.iter().enumerate() {
-        judge(tensor).map_err(|fault| WireError::Argument { index, fault })?;
+        judge(tensor).map_err(|fault| WireError::Argument { index: first.wrapping_add(index), fault })?;
     }
     Ok(raw)
 }
@@ -125,6 +128,7 @@ impl Counts {
     ///
     /// # Errors
     /// [`WireError::ArgCounts`] for a negative count or one over its cap.
+    #[inline]
     pub fn parse(word: u64, capacity: usize) -> Result<Self, WireError> {
         let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
         let (tensors, scalars) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
@@ -170,6 +174,7 @@ impl Counts {
     }
 
     /// Bytes of the whole list in `protocol`, counts included.
+    #[inline]
     #[must_use]
     pub const fn encoded_len(self, protocol: Protocol) -> usize {
         self.len_with(protocol.tensor_bytes())
@@ -349,7 +354,7 @@ impl<'a, E: Element> ArgsView<'a, E> {
         let (head, _) = body
             .split_at_checked(counts.tensors().wrapping_mul(E::BYTES))
             .ok_or_else(|| misaligned(align_of::<E>()))?;
-        E::judge(head)?;
+        E::judge(head, 0)?;
         let body = <[u64]>::ref_from_bytes(body).map_err(|_| misaligned(align_of::<E>()))?;
         Ok(Self { tensors: counts.tensors, scalars: counts.scalars, body, elements: PhantomData })
     }

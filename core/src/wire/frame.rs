@@ -153,6 +153,7 @@ impl FrameState {
     ];
 
     /// The state that `raw` stands for; `None` is a protocol violation.
+    #[inline]
     #[must_use]
     pub fn from_raw(raw: i32) -> Option<Self> {
         usize::try_from(raw).ok().and_then(|index| Self::ALL.get(index).copied())

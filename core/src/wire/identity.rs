@@ -5,7 +5,7 @@ use core::fmt;
 use static_assertions::const_assert_eq;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::WireError;
+use super::{WireError, num};
 use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
 
 /// What the argument list of a task frame is made of. A child serves exactly one protocol, told to it at start.
@@ -67,6 +67,7 @@ const_assert_eq!(core::mem::offset_of!(PipelineSlotLease, generation), 8);
 
 impl PipelineSlotLease {
     /// The lease of `slot` in its `generation`.
+    #[inline]
     #[must_use]
     pub const fn new(slot: PipelineSlot, generation: Generation) -> Self {
         let slot_id = match slot {
@@ -133,6 +134,7 @@ pub struct DispatchIdentity {
 
 impl DispatchIdentity {
     /// The words of the trailer.
+    #[inline]
     #[must_use]
     pub const fn trailer(&self, protocol: Protocol) -> Trailer {
         Trailer {
@@ -148,6 +150,7 @@ impl DispatchIdentity {
     }
 
     /// The lease beside it.
+    #[inline]
     #[must_use]
     pub const fn lease(&self) -> PipelineSlotLease {
         PipelineSlotLease::new(self.slot, self.generation)
@@ -172,15 +175,13 @@ pub enum SlotRule {
 
 impl SlotRule {
     /// Whether `slot` is legal here.
+    #[inline]
     #[must_use]
     pub const fn allows(self, slot: PipelineSlot) -> bool {
-        matches!(
-            (self, slot),
-            (Self::Exactly(PipelineSlot::Zero), PipelineSlot::Zero)
-                | (Self::Exactly(PipelineSlot::One), PipelineSlot::One)
-                | (Self::Below(1..), PipelineSlot::Zero)
-                | (Self::Below(2..), PipelineSlot::One)
-        )
+        match self {
+            Self::Exactly(only) => only.index() == slot.index(),
+            Self::Below(depth) => num::wide(slot.index()) < depth,
+        }
     }
 }
 
