@@ -93,11 +93,14 @@ impl Supervisor {
         if let (false, Some(cause)) = (known, exit) {
             tell(News::Exited(endpoint, cause));
         }
-        if !child.gone && exit.is_some() && child.host.is_alone() {
+        // What it left to this process lets go of the subtree's pipe a moment before it can be reaped, and a close that is told
+        // that all are gone reaps nothing any more (P-34).
+        let (alone, orphans) = (child.host.is_alone(), child.host.has_orphans());
+        if !child.gone && exit.is_some() && alone && !orphans {
             child.gone = true;
             tell(News::SubtreeGone(endpoint));
         }
-        child.suspect = exit.is_none() || (child.gone && child.host.has_orphans());
+        child.suspect = exit.is_none() || (alone && orphans);
     }
 
     /// Looks again at children of which something told more than could be seen then. Says whether to come back soon.
@@ -162,7 +165,72 @@ impl Child {
 
 #[cfg(test)]
 mod tests {
+    use laneway_core::ids::SubId;
+    use laneway_core::lane::ExitCause;
+
     use super::*;
+    use crate::host::Kept;
+    use crate::sys::eventfd::Bell;
+
+    const END: ExitCause = ExitCause::Vanished { pid: 7 };
+
+    /// A child that is dead; what it left behind is a zombie after so many looks.
+    struct Dead {
+        looks: u32,
+        seen: bool,
+        bell: Bell,
+    }
+
+    impl Host for Dead {
+        fn place(&self) -> Place {
+            Place::Thread
+        }
+        fn poll(&mut self) -> Option<ExitCause> {
+            self.seen = true;
+            self.looks = self.looks.saturating_sub(1);
+            Some(END)
+        }
+        fn exit(&self) -> Option<ExitCause> {
+            self.seen.then_some(END)
+        }
+        fn is_alone(&self) -> bool {
+            true
+        }
+        fn has_orphans(&self) -> bool {
+            self.looks > 0
+        }
+        fn terminate(&mut self) {}
+        fn kill(&mut self) {}
+        fn is_mortal(&self) -> bool {
+            true
+        }
+        fn end(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+        fn hint(&self) -> BorrowedFd<'_> {
+            use std::os::fd::AsFd;
+            self.bell.as_fd()
+        }
+        fn rest(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+        fn outlive(&self, _: Kept) {}
+    }
+
+    /// P-34, P-14
+    #[test]
+    fn a_subtree_is_gone_once_what_it_left_to_this_process_is_reaped() {
+        let host = Box::new(Dead { looks: 3, seen: false, bell: Bell::new().unwrap() });
+        let link = Arc::new(Link::new("sub 0").unwrap());
+        let child = Child { label: Label::Sub(SubId(0)), kind: "SUB child", host, link, gone: false, suspect: false };
+        let mut supervisor = Supervisor { children: vec![child] };
+        let (endpoint, mut news) = (EndpointIndex(0), Vec::new());
+        supervisor.look(endpoint, |item| news.push(item));
+        assert!(supervisor.look_again(|item| news.push(item)), "it still has orphans");
+        assert_eq!(news, [News::Exited(endpoint, END)]);
+        assert!(!supervisor.look_again(|item| news.push(item)));
+        assert_eq!(news, [News::Exited(endpoint, END), News::SubtreeGone(endpoint)]);
+    }
 
     #[test]
     fn a_token_says_what_it_was_made_of() {
