@@ -33,6 +33,7 @@ fn a_full_window_blocks_and_opens_with_the_next_release() {
     let refused = world.try_submit(run, Target::NextLevel(worker(0)), None, &[&empty]).expect_err("scope");
     let pointless = EngineError::Blocked { resource: Resource::TaskWindow, needed: 1, size: 3, may_free: false };
     assert_eq!(refused, pointless, "all own slabs and nothing runs: only the end of the scope can help");
+    assert!(refused.to_string().contains("of 3, and no task is left whose end would make room: end a scope; enlarge"));
     world.engine.take_signals();
     world.engine.scope_end(run).expect("open");
     assert!(world.engine.take_signals().released);

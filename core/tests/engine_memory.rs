@@ -53,7 +53,9 @@ fn the_frontier_of_a_ring_moves_with_its_oldest_slab() {
     let blocked = world.engine.alloc(run, 1).expect_err("the older one is alive");
     let size = RING_BYTES;
     assert_eq!(blocked, EngineError::Blocked { resource: Resource::Ring(1), needed: 1024, size, may_free: true });
-    assert_eq!(blocked.to_string(), "heap ring 1 (bytes) is full: 1024 needed of 65536; enlarge rings[i].bytes");
+    let text =
+        "heap ring 1 (bytes) is full: 1024 needed of 65536; enlarge heap_ring_bytes (rings[i].bytes of the engine)";
+    assert_eq!(blocked.to_string(), text);
     world.engine.take_signals();
     world.finish(a);
     assert!(world.engine.take_signals().released, "a blocked submitter is woken (E-13)");

@@ -47,6 +47,18 @@ impl Role {
     }
 }
 
+impl Role {
+    /// How a worker gets a child that runs it.
+    pub(crate) const fn way_to_a_child(self) -> &'static str {
+        match self {
+            Self::Function => "ask for SUB children with subs(n)",
+            Self::Orchestration => "add a nested worker with add_worker",
+            Self::Chip => "add a chip with add_chip",
+            Self::Custom => "add one with add_child",
+        }
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -39,7 +39,9 @@ impl fmt::Display for Errno {
 }
 
 /// What can go wrong between this library and its user, its children and the operating system.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+///
+/// Its `Debug` form is the sentence of its `Display` form: it is what `main() -> Result<(), Error>` and `unwrap` print.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system call failed for a reason that no other variant words better.
@@ -121,7 +123,8 @@ pub enum Error {
     /// A fork of a process in which other threads may hold locks (P-2).
     #[error(
         "this process has {count} other thread{}: a fork would copy whatever locks they hold; initialise before starting \
-         threads, or allow it explicitly if they are known to hold none", if *count == 1 { "" } else { "s" }
+         threads; or use allow_foreign_threads(true) if they are known to hold none that a child needs, or \
+         child_mode(ChildMode::Thread), which does not fork", if *count == 1 { "" } else { "s" }
     )]
     ForeignThreads {
         /// Threads that are neither the caller nor this library's.
@@ -175,7 +178,7 @@ pub enum Error {
         allowed: Vec<usize>,
     },
     /// A call that the worker's state does not allow (P-7).
-    #[error("{call} is not possible while the worker is {state}")]
+    #[error("{call} is not possible while the worker is {state}{}", way_out(state))]
     WrongState {
         /// The call.
         call: &'static str,
@@ -316,7 +319,7 @@ pub enum Error {
     #[error(transparent)]
     Callable(#[from] CallableError),
     /// A callable for another kind of child (R-12).
-    #[error("callable {digest} is {found}, but the target runs {wanted}")]
+    #[error("callable {digest} is {found}; what the target can run is {wanted}")]
     CallableRole {
         /// The callable.
         digest: Digest,
@@ -326,7 +329,7 @@ pub enum Error {
         wanted: Role,
     },
     /// A callable that the target's kind of child cannot resolve (R-12).
-    #[error("callable {digest} is of namespace {found:?}, but the target resolves {wanted:?}")]
+    #[error("callable {digest} is {}, but the target runs {}", code_of(*.found), code_of(*.wanted))]
     CallableNamespace {
         /// The callable.
         digest: Digest,
@@ -363,7 +366,7 @@ pub enum Error {
         end: u64,
     },
     /// A view with the wrong element type.
-    #[error("the tensor's elements are {found:?}, not {asked:?}")]
+    #[error("its elements are {found}, and {asked} was asked for")]
     ElementType {
         /// What was asked for.
         asked: Dtype,
@@ -410,6 +413,14 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
+    /// A tensor argument that cannot be looked at as it was asked for.
+    #[error("tensor argument {index}: {fault}")]
+    Argument {
+        /// Which argument.
+        index: usize,
+        /// [`Error::ElementType`], [`Error::NotHostMemory`] or [`Error::Misaligned`].
+        fault: Box<Error>,
+    },
     /// A tensor argument outside the memory of the tree.
     #[error("tensor argument {index} names bytes {start:#x}..{end:#x}, which are not memory that this tree shares")]
     NotShared {
@@ -446,6 +457,30 @@ impl From<ControlError> for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a call that came at the wrong time can be preceded by.
+fn way_out(state: &str) -> &'static str {
+    match state {
+        "NEW" => ": call init first",
+        "CLOSED" => ": build another one",
+        _ => "",
+    }
+}
+
+/// What is found in a namespace, in words (R-12).
+const fn code_of(namespace: Namespace) -> &'static str {
+    match namespace {
+        Namespace::LocalPython => "host code, for SUB children, nested workers and children of a user's own kind",
+        Namespace::LocalChip => "chip callables",
+        Namespace::RemoteTaskDispatcher => "tasks of other hosts",
+    }
+}
+
 impl From<TensorFault> for Error {
     fn from(fault: TensorFault) -> Self {
         Self::Wire(fault.into())
@@ -457,7 +492,7 @@ impl From<TensorFault> for Error {
 #[non_exhaustive]
 pub enum CallableError {
     /// No child of this worker could ever run it (R-4).
-    #[error("callable {digest} is {role}, and this worker has no child that runs such: add one, or do not register it")]
+    #[error("callable {digest} is {role}, and this worker has no such child: {}, or do not register it", .role.way_to_a_child())]
     CallableKindUnsupported {
         /// The callable.
         digest: Digest,

@@ -74,6 +74,7 @@ fn main() -> std::process::ExitCode {
             an_unknown_worker_id_is_refused,
             bad_arguments_are_refused_before_anything_is_submitted,
             a_plain_heap_pointer_is_refused,
+            a_view_of_another_element_type_names_the_argument,
             a_handle_of_another_worker_is_refused,
             a_closure_registered_after_init_is_refused,
             calls_in_the_wrong_state_name_the_state,

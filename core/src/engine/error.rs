@@ -36,7 +36,7 @@ impl Resource {
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
-            Self::Ring(_) => "rings[i].bytes",
+            Self::Ring(_) => "heap_ring_bytes (rings[i].bytes of the engine)",
             Self::Slabs(_) => "slabs",
             Self::TaskWindow => "task_window",
             Self::Edges => "edges",
@@ -182,7 +182,10 @@ pub enum EngineError {
     #[error("worker closed")]
     Stopped,
     /// A pool is full. Drive progress and try again when a signal says that something was released (E-13).
-    #[error("{resource} is full: {needed} needed of {size}; enlarge {}", .resource.setting())]
+    #[error(
+        "{resource} is full: {needed} needed of {size}{}; enlarge {}",
+        if *may_free { "" } else { ", and no task is left whose end would make room: end a scope" }, .resource.setting()
+    )]
     Blocked {
         /// Which pool.
         resource: Resource,
@@ -228,7 +231,7 @@ pub enum EngineError {
         members: usize,
     },
     /// No NEXT_LEVEL worker has this id.
-    #[error("no NEXT_LEVEL worker has id {worker}")]
+    #[error("no NEXT_LEVEL worker has id {worker}: name one that was added, by the id that adding it returned")]
     UnknownWorker {
         /// The id.
         worker: WorkerId,
@@ -244,7 +247,7 @@ pub enum EngineError {
         second: usize,
     },
     /// A SUB group larger than the pool.
-    #[error("a SUB group of {members}, but there are {pool} SUB workers")]
+    #[error("a SUB group of {members}, but there are {pool} SUB workers: each member needs its own")]
     SubGroupTooLarge {
         /// Members.
         members: usize,

@@ -114,7 +114,8 @@ impl TaskArgs {
         self
     }
 
-    /// A scalar.
+    /// A scalar: 64 bits. A number of another type travels as its bits: `value.to_bits()` of an `f64`, `value as u64` of an
+    /// `i64`.
     pub fn scalar(&mut self, value: u64) -> &mut Self {
         let index = self.counts.scalars();
         if index == MAX_SCALARS {

@@ -52,7 +52,8 @@ impl<'a> SubArgs<'a> {
         self.args.scalars()
     }
 
-    /// One scalar.
+    /// One scalar: the 64 bits that [`TaskArgs::scalar`](laneway_core::model::TaskArgs::scalar) was given. A number of
+    /// another type comes back with `f64::from_bits` or `as i64`.
     ///
     /// # Errors
     /// [`Error::NoSuchArgument`].
@@ -65,8 +66,8 @@ impl<'a> SubArgs<'a> {
     /// One tensor's elements.
     ///
     /// # Errors
-    /// [`Error::NoSuchArgument`]; [`Error::ElementType`] if its elements are not `T`; [`Error::NotShared`] if its bytes are
-    /// not memory of this tree, which a correct parent refuses at submit.
+    /// [`Error::NoSuchArgument`]; [`Error::Argument`] if its elements are not `T`; [`Error::NotShared`] if its bytes are not
+    /// memory of this tree, which a correct parent refuses at submit.
     #[expect(unsafe_code, reason = "the address range is checked here")]
     pub fn tensor<T: Element>(&self, index: usize) -> Result<View<'a, T>, Error> {
         let tensors = self.tensors();
@@ -77,6 +78,7 @@ impl<'a> SubArgs<'a> {
             return Err(Error::NotShared { index, start: bytes.start, end: bytes.end });
         }
         // SAFETY: judged by the decoder, and inside a range that this process has mapped for life.
-        unsafe { View::new(tensor) }
+        let view = unsafe { View::new(tensor) };
+        view.map_err(|fault| Error::Argument { index, fault: Box::new(fault) })
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn an_unknown_worker_id_is_refused() {
         .unwrap_err();
     // A host callable is of the wrong namespace for a chip, whichever it is.
     assert!(matches!(error, Error::CallableNamespace { .. }), "{error:?}");
+    assert!(error.to_string().contains("is host code, for SUB children"), "in words: {error}");
 }
 
 /// W-7, T-5, T-23, and the checks of the submit
@@ -85,6 +86,15 @@ pub(crate) fn a_plain_heap_pointer_is_refused() {
     assert!(text.contains(&format!("{address:#x}")), "names the address: {text}");
 }
 
+/// A view of other elements than the tensor has is refused in the child, and the text says of which argument.
+pub(crate) fn a_view_of_another_element_type_names_the_argument() {
+    let bench = Bench::new(1);
+    let x = bench.worker.tensor::<f32>(&[4]).unwrap();
+    let error =
+        bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap_err();
+    assert!(error.to_string().ends_with("tensor argument 0: its elements are f32, and i32 was asked for"), "{error}");
+}
+
 ///
 pub(crate) fn a_handle_of_another_worker_is_refused() {
     let other = crate::harness::builder!().subs(1).build().unwrap();
@@ -110,7 +120,10 @@ pub(crate) fn calls_in_the_wrong_state_name_the_state() {
         Error::WrongState { state, .. } => state,
         other => panic!("{other:?}"),
     };
-    assert_eq!(state_of(worker.run(|_| Ok(())).unwrap_err()), "NEW");
+    let early = worker.run(|_| Ok(())).unwrap_err();
+    assert_eq!(early.to_string(), "run is not possible while the worker is NEW: call init first");
+    assert_eq!(format!("{early:?}"), early.to_string(), "what `main` prints of it is the sentence");
+    assert_eq!(state_of(early), "NEW");
     worker.init().unwrap();
     assert_eq!(state_of(worker.init().unwrap_err()), "READY");
     worker.close().unwrap();
