@@ -144,7 +144,7 @@ impl Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Published => "published, not answered yet",
+            Self::Published => "published, not yet taken in",
             Self::Staged => "staged",
             Self::Preparing => "published for staging",
             Self::Waiting => "staged behind the executing run",
