@@ -30,10 +30,8 @@ const FORGIVEN: u64 = 64;
 pub(super) struct Thrift {
     window: u64,
     cpus: usize,
-    /// What a task took lately, without wakes as far as that is known; a moving average.
+    /// What a task took lately; a moving average.
     recent: u64,
-    /// The same as the driver saw it, from dispatch to end: what a wait is worth.
-    seen: u64,
     /// How many children were at work when a task began to wait for one of them, and since when it does.
     held: Option<(usize, Instant)>,
     /// So many children at work were waited for in vain; until then nothing waits for as few again.
@@ -47,13 +45,13 @@ impl Thrift {
     }
 
     pub(super) const fn recent_task(&self) -> Duration {
-        Duration::from_nanos(self.seen)
+        Duration::from_nanos(self.recent)
     }
 
-    /// A task took that long.
+    /// A task took that long. A quarter of the way each time: what the tasks are now shows after a few.
     #[inline]
     const fn took(&mut self, took: u64) {
-        self.recent = average(self.recent, took);
+        self.recent = self.recent - self.recent / 4 + took / 4;
     }
 
     /// Whether `busy` children and the driver are as many as the CPUs, or more.
@@ -89,17 +87,11 @@ impl Thrift {
     }
 }
 
-/// A quarter of the way each time: what the tasks are now shows after a few.
-const fn average(before: u64, took: u64) -> u64 {
-    before - before / 4 + took / 4
-}
-
 impl<W: Words, O: Observer> Driver<W, O> {
     /// A task of `endpoint` has ended, as the driver sees at `now`.
     #[inline]
     pub(super) fn learn(&mut self, endpoint: EndpointIndex, now: Instant) {
         let took = now.as_nanos().saturating_sub(self.ports[endpoint.index()].sent.as_nanos());
-        self.subs.seen = average(self.subs.seen, took);
         if took < self.subs.window {
             self.subs.took(took);
         } else {
