@@ -13,7 +13,7 @@ use laneway_linux::sys::words::MappedWords;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper};
 
 use crate::child::Kind;
-use crate::harness::{Channel, LIMIT, is_ready_within};
+use crate::harness::{Channel, LIMIT, in_time, is_ready_within};
 use crate::level::Level;
 use crate::points::{story, taken_back};
 use crate::seat::{HANGS, shared_page};
@@ -100,7 +100,11 @@ pub(crate) fn a_parent_dies_at_every_place_and_nobody_outlives_it() {
                     lasted = lasted.min(kill_at(kind, plot, place, page).unwrap_or(lasted));
                 }
             }
-            assert!(lasted <= GONE_WITHIN, "{kind:?}, {plot:?}, place {place}: a child lived on for {lasted:?}");
+            in_time(
+                &format!("L-32: {kind:?}, {plot:?}, place {place}: the end of the last child"),
+                lasted,
+                GONE_WITHIN,
+            );
             took.push(lasted);
         }
         println!("a parent of {kind:?}, {plot:?}: {} places", took.len() - before);
