@@ -11,13 +11,22 @@ use std::time::Duration;
 
 use crate::Error;
 
-static GATE: Mutex<Gate> =
-    Mutex::new(Gate { inside: 0, forking: false, starts: 0, children: 0, devices: 0, threads: BTreeSet::new() });
+static GATE: Mutex<Gate> = Mutex::new(Gate {
+    inside: 0,
+    births: 0,
+    forking: false,
+    starts: 0,
+    children: 0,
+    devices: 0,
+    threads: BTreeSet::new(),
+});
 static CHANGED: Condvar = Condvar::new();
 
 struct Gate {
     /// Threads of this library that may hold a lock now.
     inside: usize,
+    /// Threads of this library that exist, or are about to, and have not said yet what /proc calls them.
+    births: usize,
     /// A fork waits for them and lets no more in.
     forking: bool,
     /// Starts that are forking their children.
@@ -80,6 +89,7 @@ impl ClosedGate {
     /// In the child: none of the threads came along.
     pub(super) fn forget_threads(mut self) {
         self.0.threads.clear();
+        self.0.births = 0;
         self.0.starts = 0;
     }
 }
@@ -184,7 +194,43 @@ pub struct LibraryThread<T> {
 /// A thread that has ended still counts as inside until it was joined: it frees its memory and runs destructors.
 struct Ended<T> {
     result: thread::Result<T>,
+    _named: Option<Named>,
     _inside: Option<Inside>,
+}
+
+/// A thread of this library that is about to begin, or has begun and not said its name.
+struct Birth(());
+
+impl Birth {
+    fn begin() -> Self {
+        gate().births += 1;
+        Self(())
+    }
+}
+
+impl Drop for Birth {
+    fn drop(&mut self) {
+        let mut gate = gate();
+        gate.births = gate.births.saturating_sub(1);
+        CHANGED.notify_all();
+    }
+}
+
+/// The name of a thread of this library, known for as long as /proc may list it.
+struct Named(OsString);
+
+impl Named {
+    fn enter() -> Option<Self> {
+        let own = own_name().ok()?;
+        gate().threads.insert(own.clone());
+        Some(Self(own))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        gate().threads.remove(&self.0);
+    }
 }
 
 impl<T: Send + 'static> LibraryThread<T> {
@@ -195,16 +241,14 @@ impl<T: Send + 'static> LibraryThread<T> {
     pub fn spawn(name: &str, body: impl FnOnce(&mut Presence) -> T + Send + 'static) -> Result<Self, Error> {
         // Taken here: no fork may fall between the birth of the thread and its first step.
         let inside = Inside::enter();
+        let birth = Birth::begin();
         let saved = super::signals::block_all();
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let own = own_name().ok();
-            gate().threads.extend(own.clone());
+            let named = Named::enter();
+            drop(birth);
             let mut presence = Presence(Some(inside));
             let result = catch_unwind(AssertUnwindSafe(|| body(&mut presence)));
-            if let Some(own) = own {
-                gate().threads.remove(&own);
-            }
-            Ended { result, _inside: presence.0 }
+            Ended { result, _named: named, _inside: presence.0 }
         });
         saved.restore();
         spawned.map(|handle| Self { handle }).map_err(|error| {
@@ -254,7 +298,10 @@ fn count_once() -> Result<usize, Error> {
     };
     let own = own_name().map_err(failed)?;
     // Held over the listing: no thread of this library comes or goes meanwhile.
-    let gate = gate();
+    let mut gate = gate();
+    while gate.births > 0 {
+        gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+    }
     let mut count = 0;
     for entry in fs::read_dir("/proc/self/task").map_err(failed)? {
         let entry = entry.map_err(failed)?;
