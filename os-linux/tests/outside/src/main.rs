@@ -50,7 +50,7 @@ impl Bench {
 
 fn a_graph_goes_through_both() -> Outcome {
     let bench = Bench::new()?;
-    let kinds: Vec<_> = bench.worker.health().children.iter().map(|child| child.kind).collect();
+    let kinds: Vec<_> = bench.worker.health().children.into_iter().map(|child| child.kind).collect();
     assert_eq!(kinds, ["clerk", "calculator"]);
     let (x, y) = (bench.worker.tensor::<i32>(&[1000])?, bench.worker.tensor::<i32>(&[1])?);
     for round in 1..=20 {
