@@ -197,39 +197,16 @@ fn a_death_is_noticed_in_a_host_without_pidfds_to_spare() {
     // Ignored, a child that dies at once is gone before its pidfd can be opened; such a start fails, at once.
     disposition(libc::SIGCHLD, libc::SIG_IGN);
     let worker = Worker::builder().subs(1).init_timeout(Duration::from_secs(20)).build().unwrap();
-    let dies = laneway_linux::CustomChild::new("dying", |_| -> Result<Never, laneway_linux::BoxError> {
-        // SAFETY: ends the process at once.
-        unsafe { libc::_exit(3) }
-    });
+    let dies = laneway_linux::CustomChild::new(
+        "dying",
+        |_| -> Result<Box<dyn laneway_linux::Leaf>, laneway_linux::BoxError> {
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(3) }
+        },
+    );
     worker.add_child(dies).unwrap();
     let start = Instant::now();
     let error = worker.init().unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}: {error}", start.elapsed());
     assert!(error.to_string().contains("dying, pid "), "{error}");
-}
-
-/// A leaf that never comes to be.
-enum Never {}
-
-impl laneway_linux::Leaf for Never {
-    fn knows(&mut self, _: &laneway_core::wire::Digest) -> bool {
-        match *self {}
-    }
-    fn run(
-        &mut self,
-        _: &laneway_linux::Task<'_>,
-        _: &mut laneway_linux::Report,
-    ) -> Result<(), laneway_linux::Failure> {
-        match *self {}
-    }
-    fn control(
-        &mut self,
-        _: &laneway_core::wire::control::ControlRequest,
-        _: &mut laneway_linux::Report,
-    ) -> Result<u64, laneway_linux::Failure> {
-        match *self {}
-    }
-    fn shutdown(&mut self) {
-        match *self {}
-    }
 }

@@ -131,7 +131,7 @@ impl Worker {
     ///
     /// # Errors
     /// As [`Worker::register_fn`]; a library or a symbol that is not there fails init, or the registration.
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "the caller promises what nobody here can check")]
     pub unsafe fn register_symbol(
         &self,
         name: &str,

@@ -357,3 +357,21 @@ impl Channel {
         self.read.as_fd()
     }
 }
+
+/// Context switches of every thread of these processes but the calling one, by (process, thread).
+pub(crate) fn switches(pids: &[i32]) -> std::collections::BTreeMap<(i32, String), u64> {
+    let own = rustix::thread::gettid().as_raw_nonzero().get().to_string();
+    let mut found = std::collections::BTreeMap::new();
+    for &pid in pids {
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+            let thread = task.file_name().into_string().unwrap();
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap();
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            let count = counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum();
+            if thread != own {
+                found.insert((pid, thread), count);
+            }
+        }
+    }
+    found
+}

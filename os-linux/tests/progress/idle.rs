@@ -1,12 +1,11 @@
 //! What it costs to wait.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
 use laneway_linux::{ChildHealth, Doing, TaskArgs, Worker};
 
-use crate::harness;
+use crate::harness::{self, switches};
 use crate::support::{Bench, Gate, until};
 use crate::tower::{Tower, add};
 
@@ -23,24 +22,6 @@ fn tree() -> Vec<i32> {
         }
     }
     pids
-}
-
-/// Context switches of every thread of these processes but the calling one, by (process, thread).
-fn switches(pids: &[i32]) -> BTreeMap<(i32, String), u64> {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().to_string();
-    let mut found = BTreeMap::new();
-    for &pid in pids {
-        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
-            let thread = task.file_name().into_string().unwrap();
-            let status = fs::read_to_string(task.path().join("status")).unwrap();
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let count = counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum();
-            if thread != own {
-                found.insert((pid, thread), count);
-            }
-        }
-    }
-    found
 }
 
 /// Nanoseconds that all threads of a process have run.

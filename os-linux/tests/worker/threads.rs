@@ -155,7 +155,7 @@ pub(crate) fn a_thread_that_is_late_fails_init_and_leaves_when_it_can() {
     let worker = threads(1).init_timeout(Duration::from_millis(100)).build().unwrap();
     let late = laneway_linux::CustomChild::new("late", move |_| {
         let _ = receive.lock().unwrap().recv();
-        Err::<Never, _>("too late")
+        Err::<Box<dyn laneway_linux::Leaf>, _>("too late")
     });
     worker.add_child(late).unwrap();
     let starting = std::thread::spawn(move || worker.init().unwrap_err());
@@ -165,32 +165,6 @@ pub(crate) fn a_thread_that_is_late_fails_init_and_leaves_when_it_can() {
     let error = starting.join().unwrap();
     assert!(error.to_string().contains("worker 0 (late, a thread of this process) did not become ready"), "{error}");
     until("it is gone", || descriptors() == before && mappings() == 0);
-}
-
-/// A leaf that never comes to be.
-enum Never {}
-
-impl laneway_linux::Leaf for Never {
-    fn knows(&mut self, _: &laneway_core::wire::Digest) -> bool {
-        match *self {}
-    }
-    fn run(
-        &mut self,
-        _: &laneway_linux::Task<'_>,
-        _: &mut laneway_linux::Report,
-    ) -> Result<(), laneway_linux::Failure> {
-        match *self {}
-    }
-    fn control(
-        &mut self,
-        _: &laneway_core::wire::control::ControlRequest,
-        _: &mut laneway_linux::Report,
-    ) -> Result<u64, laneway_linux::Failure> {
-        match *self {}
-    }
-    fn shutdown(&mut self) {
-        match *self {}
-    }
 }
 
 /// P-21: also a thread is kept on its CPUs, and the host's are not.

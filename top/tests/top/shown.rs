@@ -1,7 +1,5 @@
 //! What is shown of trees that are well, busy, dead or threads.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::asked::{command, json, text};
+use crate::harness::switches;
 use crate::support::{Bench, Gate, until, wait_for};
 use crate::tower::{Tower, add};
 
@@ -191,24 +190,6 @@ pub(crate) fn children_that_are_threads_are_shown_once() {
     assert_eq!(tree["workers"][0]["children"][0]["pid"], own());
     assert_eq!(tree["workers"][0]["children"][0]["workers"], Value::Array(Vec::new()));
     outer.close().unwrap();
-}
-
-/// Context switches of every thread of these processes but the calling one.
-fn switches(pids: &[i32]) -> BTreeMap<(i32, String), u64> {
-    let caller = rustix::thread::gettid().as_raw_nonzero().get().to_string();
-    let mut found = BTreeMap::new();
-    for &pid in pids {
-        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
-            let thread = task.file_name().into_string().unwrap();
-            let status = fs::read_to_string(task.path().join("status")).unwrap();
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let count = counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum();
-            if thread != caller {
-                found.insert((pid, thread), count);
-            }
-        }
-    }
-    found
 }
 
 /// Nothing when idle: also under the eyes of somebody who looks twenty times a second.
