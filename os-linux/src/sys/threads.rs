@@ -327,3 +327,26 @@ fn is_running(stat: &std::path::Path) -> bool {
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     !matches!(state, Some('Z' | 'X') | None)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// P-2: between its birth and its first step a thread of this library has no name yet, and would pass for a stranger.
+    #[test]
+    fn threads_are_counted_once_all_of_this_library_have_said_their_names() {
+        static NAMED: AtomicBool = AtomicBool::new(false);
+        let birth = Birth::begin();
+        let counting = thread::spawn(|| {
+            count_once().unwrap();
+            NAMED.load(Ordering::SeqCst)
+        });
+        // Time for a count that does not wait to go wrong; one that does wait never depends on it.
+        thread::sleep(Duration::from_millis(50));
+        NAMED.store(true, Ordering::SeqCst);
+        drop(birth);
+        assert!(counting.join().unwrap());
+    }
+}
