@@ -1,5 +1,6 @@
 //! Looking at the workers of another process, without its help.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
 use laneway_core::wire::frame::REGION_BYTES;
@@ -40,17 +41,27 @@ pub fn observe(pid: i32) -> Result<Vec<Health>, Error> {
     let folder = rustix::fs::open(format!("/proc/{pid}/fd"), flags, Mode::empty()).map_err(refused)?;
     let mut boards = Vec::new();
     let mut committed = 0;
+    // One memory may have several descriptors: a copy, or in this very process the one that a look has opened.
+    let mut seen = HashSet::new();
     for entry in Dir::read_from(&folder).map_err(refused)?.take(MOST_DESCRIPTORS).flatten() {
         let Ok(link) = readlinkat(&folder, entry.file_name(), Vec::new()) else { continue };
         let Some(name) = link.to_bytes().strip_prefix(b"/memfd:").and_then(|name| name.strip_suffix(b" (deleted)"))
         else {
             continue;
         };
-        if name == layout::NAME.as_bytes() && boards.len() < MOST_BOARDS {
-            boards.extend(open(&folder, entry.file_name()).and_then(Remote::of));
-        } else if name.starts_with(b"laneway ring") || name == b"laneway buffers" {
-            let stat = open(&folder, entry.file_name()).and_then(|fd| rustix::fs::fstat(fd).ok());
-            committed += stat.map_or(0, |stat| stat.st_blocks.unsigned_abs() * 512);
+        let is_board = name == layout::NAME.as_bytes();
+        if !is_board && !name.starts_with(b"laneway ring") && name != b"laneway buffers" {
+            continue;
+        }
+        let Some(fd) = open(&folder, entry.file_name()) else { continue };
+        let Ok(stat) = rustix::fs::fstat(&fd) else { continue };
+        if !seen.insert((stat.st_dev, stat.st_ino)) {
+            continue;
+        }
+        if !is_board {
+            committed += stat.st_blocks.unsigned_abs() * 512;
+        } else if boards.len() < MOST_BOARDS {
+            boards.extend(Remote::of(fd));
         }
     }
     let (mut children_left, mut other_version) = (MOST_CHILDREN, None);

@@ -54,6 +54,12 @@ pub(crate) fn a_tree_is_observed_from_outside() {
     let victim = one(own).children[1].pid;
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
     until("the death is seen", || !one(own).ready);
+
+    // So many descriptors that the list of them is read in parts, and so shows what the look itself opens.
+    let crowd: Vec<_> = (0..500).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+    let committed = one(own).committed_bytes;
+    drop(crowd);
+    assert_eq!(committed, one(own).committed_bytes);
     let dead = one(own).children.remove(1);
     assert!(dead.to_string().contains("SIGKILL") && dead.pid == victim, "{dead}");
     bench.worker.close().unwrap();
