@@ -79,6 +79,7 @@ pub struct CallableHandle {
     pub(crate) role: Role,
     pub(crate) owner: u64,
     pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
 }
 
 impl CallableHandle {
@@ -86,6 +87,16 @@ impl CallableHandle {
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
+    }
+
+    /// The name that it was registered under; of a chip callable the one that its blob carries.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn callable(&self) -> CallableName {
+        CallableName { name: self.name.clone(), digest: self.digest }
     }
 
     /// What was registered.
@@ -110,6 +121,30 @@ impl CallableHandle {
 impl fmt::Display for CallableHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.digest)
+    }
+}
+
+/// A callable in a message: its name and the first digits of its digest, or the whole digest if no name is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallableName {
+    /// What it was registered as; empty if that is not known where the message was written.
+    pub name: Arc<str>,
+    /// What names it to children.
+    pub digest: Digest,
+}
+
+impl CallableName {
+    pub(crate) fn unnamed(digest: Digest) -> Self {
+        Self { name: "".into(), digest }
+    }
+}
+
+impl fmt::Display for CallableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.name {
+            "" => write!(f, "callable {}", self.digest),
+            name => write!(f, "{name} ({})", self.digest.short()),
+        }
     }
 }
 

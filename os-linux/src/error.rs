@@ -12,7 +12,7 @@ use laneway_core::lane::{ExitCause, Label};
 use laneway_core::model::ModelError;
 use laneway_core::wire::{Digest, Dtype, Namespace, TensorFault, WireError};
 
-use crate::callable::Role;
+use crate::callable::{CallableName, Role};
 
 /// An error number of the kernel; prints as the kernel's own words for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -319,20 +319,20 @@ pub enum Error {
     #[error(transparent)]
     Callable(#[from] CallableError),
     /// A callable for another kind of child.
-    #[error("callable {digest} is {found}; what the target can run is {wanted}")]
+    #[error("{callable} is {found}; what the target can run is {wanted}")]
     CallableRole {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// What it is.
         found: Role,
         /// What the target runs.
         wanted: Role,
     },
     /// A callable that the target's kind of child cannot resolve.
-    #[error("callable {digest} is {}, but the target runs {}", code_of(*.found), code_of(*.wanted))]
+    #[error("{callable} is {}, but the target runs {}", code_of(*.found), code_of(*.wanted))]
     CallableNamespace {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// Where it is registered.
         found: Namespace,
         /// What the target resolves.
@@ -492,10 +492,10 @@ impl From<TensorFault> for Error {
 #[non_exhaustive]
 pub enum CallableError {
     /// No child of this worker could ever run it.
-    #[error("callable {digest} is {role}, and this worker has no such child: {}, or do not register it", .role.way_to_a_child())]
+    #[error("{callable} is {role}, and this worker has no such child: {}, or do not register it", .role.way_to_a_child())]
     CallableKindUnsupported {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// What it is.
         role: Role,
     },
@@ -518,34 +518,32 @@ pub enum CallableError {
         text: String,
     },
     /// Not every child could install it; those that did have forgotten it again.
-    #[error("callable {digest} is not registered: {}", Listed(.failures))]
+    #[error("{callable} is not registered: {}", Listed(.failures))]
     RegisterPartialFailure {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// Which children failed, and what each said.
         failures: Vec<(Label, String)>,
     },
     /// A failed registration or unregistration could not be mended: which children have the callable is not known.
-    #[error(
-        "callable {digest} cannot be used any more in this worker, since it is not known which children have it: {what}"
-    )]
+    #[error("{callable} cannot be used any more in this worker, since it is not known which children have it: {what}")]
     RegisterCleanupUncertain {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// What happened.
         what: String,
     },
     /// The same callable is being unregistered.
-    #[error("callable {digest} is being unregistered: register it again when that is over")]
+    #[error("{callable} is being unregistered: register it again when that is over")]
     RegisterTombstoneActive {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
     },
     /// The same callable is being unregistered already.
-    #[error("callable {digest} is being unregistered already")]
+    #[error("{callable} is being unregistered already")]
     UnregisterTombstoneActive {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
     },
     /// A function that the children do not have.
     #[error(
@@ -567,10 +565,10 @@ pub enum CallableError {
         reason: String,
     },
     /// A handle that this worker does not honour.
-    #[error("the handle of callable {digest} is not one of this worker's: {why}; register it here and use that handle")]
+    #[error("the handle of {callable} is not one of this worker's: {why}; register it here and use that handle")]
     CallableHandleMutated {
         /// The callable.
-        digest: Digest,
+        callable: CallableName,
         /// Why.
         why: &'static str,
     },

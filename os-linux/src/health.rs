@@ -153,8 +153,12 @@ impl fmt::Display for Doing {
                     (Phase::Published, true) => write!(f, "running for {age:?}")?,
                     _ => write!(f, "{phase} for {age:?}")?,
                 }
-                name.as_ref().map_or(Ok(()), |name| write!(f, ", {name}"))?;
-                callable.as_ref().map_or(Ok(()), |callable| write!(f, ", callable {callable}"))
+                match (name, callable) {
+                    (Some(name), Some(callable)) => write!(f, ", {name} ({})", callable.short()),
+                    (Some(name), None) => write!(f, ", {name}"),
+                    (None, Some(callable)) => write!(f, ", callable {callable}"),
+                    (None, None) => Ok(()),
+                }
             }
             Self::Poisoned { reason } => write!(f, "unusable: {reason}"),
             Self::Dead { cause } => write!(f, "{cause}"),

@@ -10,12 +10,12 @@ use laneway_core::lane::Label;
 use laneway_core::wire::control::{ControlRequest, Staged};
 use laneway_core::wire::{CallableKind, Digest};
 
-use crate::callable::{CallableHandle, Role};
+use crate::callable::{CallableHandle, CallableName, Role};
 use crate::error::{CallableError, Error};
 use crate::late::{Late, Payload};
 use crate::live::{Guard, Inner, Live};
 use crate::memory::Staging;
-use crate::registry::{Begun, Left, Newcomer, check_chip_blob};
+use crate::registry::{Begun, Left, Newcomer, check_chip_blob, chip_name};
 use crate::sys::clock;
 
 /// Which roles one child serves.
@@ -38,7 +38,8 @@ pub(crate) type Answer = (EndpointIndex, Label, Result<u64, ControlError>);
 impl Live {
     /// Registers a chip callable in every child that runs such.
     pub(crate) fn register_chip(&self, digest: Digest, blob: &[u8]) -> Result<CallableHandle, Error> {
-        let newcomer = Newcomer { digest, role: Role::Chip, kind: CallableKind::ChipCallable, named: None };
+        let (name, function) = (chip_name(blob), None);
+        let newcomer = Newcomer { digest, role: Role::Chip, kind: CallableKind::ChipCallable, name, function };
         self.register(&newcomer, blob)
     }
 
@@ -49,15 +50,16 @@ impl Live {
             return Err(CallableError::NotInImage { function }.into());
         }
         let digest = late.digest()?;
-        let named = Some((late.name.as_str(), late.identity()));
-        let newcomer = Newcomer { digest, role: late.role(), kind: CallableKind::Native, named };
+        let (name, function) = (late.name.as_str(), Some(late.identity()));
+        let newcomer = Newcomer { digest, role: late.role(), kind: CallableKind::Native, name, function };
         self.register(&newcomer, &Payload::encode(late))
     }
 
     /// Passes a registration of the worker above on to the chips below, all or nothing.
     pub(crate) fn register_from_above(&self, digest: Digest, blob: &[u8]) -> Result<(), Error> {
         check_chip_blob(&digest, blob)?;
-        let newcomer = Newcomer { digest, role: Role::Chip, kind: CallableKind::ChipCallable, named: None };
+        let (name, function) = (chip_name(blob), None);
+        let newcomer = Newcomer { digest, role: Role::Chip, kind: CallableKind::ChipCallable, name, function };
         let handle = self.register(&newcomer, blob)?;
         // Nobody holds this handle; what keeps the callable is the registration above.
         let mut inner = self.lock();
@@ -83,7 +85,8 @@ impl Live {
     fn register(&self, newcomer: &Newcomer<'_>, payload: &[u8]) -> Result<CallableHandle, Error> {
         let (digest, role) = (newcomer.digest, newcomer.role);
         if !self.scopes.iter().any(|scope| scope.serves(role)) {
-            return Err(CallableError::CallableKindUnsupported { digest, role }.into());
+            let callable = CallableName { name: newcomer.name.into(), digest };
+            return Err(CallableError::CallableKindUnsupported { callable, role }.into());
         }
         let mut inner = self.lock();
         loop {
@@ -93,7 +96,8 @@ impl Live {
             match inner.registry.begin(newcomer)? {
                 Begun::Known(handle) => return Ok(handle),
                 Begun::New => {
-                    self.board.named(&digest, inner.registry.name_of(&digest).unwrap_or_default());
+                    self.board.named(&digest, newcomer.name);
+                    inner.driver.observer_mut().named(digest, newcomer.name);
                     break;
                 }
                 Begun::Busy => {
@@ -107,7 +111,7 @@ impl Live {
         let staging = match Staging::new(&self.space, payload) {
             Ok(staging) => staging,
             Err(error) => {
-                self.settle(self.lock(), |inner| inner.registry.forget(&digest));
+                self.settle(self.lock(), |inner| inner.forget(&digest));
                 return Err(error);
             }
         };
@@ -135,21 +139,21 @@ impl Live {
         let (good, bad): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(.., answer)| answer.is_ok());
         let good: Vec<_> = good.into_iter().map(|(endpoint, ..)| endpoint).collect();
         let (inner, undone) = self.ask(inner, &good, &removal(role, digest));
-        let failures = texts(&bad);
+        let (failures, callable) = (texts(&bad), inner.registry.callable(digest));
         let closing =
             bad.iter().all(|(.., answer)| matches!(answer, Err(ControlError { fault: ControlFault::Stopped, .. })));
         let uncertain: Vec<_> = undone.into_iter().filter(is_uncertain).collect();
         if uncertain.is_empty() {
-            self.settle(inner, |inner| inner.registry.forget(&digest));
+            self.settle(inner, |inner| inner.forget(&digest));
             return Err(if closing {
                 Error::Closing
             } else {
-                CallableError::RegisterPartialFailure { digest, failures }.into()
+                CallableError::RegisterPartialFailure { callable, failures }.into()
             });
         }
         let what = sentence(&texts(&uncertain));
         self.settle(inner, |inner| inner.registry.doubt(&digest, what.clone()));
-        Err(CallableError::RegisterCleanupUncertain { digest, what }.into())
+        Err(CallableError::RegisterCleanupUncertain { callable, what }.into())
     }
 
     /// After a handle ended.
@@ -165,12 +169,13 @@ impl Live {
         let (inner, answers) = self.ask(inner, &scope, &removal(role, digest));
         let failed: Vec<_> = answers.into_iter().filter(is_uncertain).collect();
         if failed.is_empty() {
-            self.settle(inner, |inner| inner.registry.forget(&digest));
+            self.settle(inner, |inner| inner.forget(&digest));
             return Ok(());
         }
         let what = sentence(&texts(&failed));
+        let callable = inner.registry.callable(digest);
         self.settle(inner, |inner| inner.registry.doubt(&digest, what.clone()));
-        Err(CallableError::RegisterCleanupUncertain { digest, what }.into())
+        Err(CallableError::RegisterCleanupUncertain { callable, what }.into())
     }
 
     /// Children that run such callables and live; all of them if none lives, so that each says why.

@@ -62,7 +62,7 @@ mod waiting;
 mod worker;
 
 pub use board::observe;
-pub use callable::{BoxError, CallableHandle, Role};
+pub use callable::{BoxError, CallableHandle, CallableName, Role};
 pub use chip_worker::{ChipHandle, ChipRun, ChipWorker};
 pub use element::Element;
 pub use error::{CallableError, CpuOverlap, Errno, Error, Leftover, Place, StartCause};

@@ -9,7 +9,7 @@ use laneway_core::model::TaskArgs;
 use laneway_core::time::Instant;
 use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Digest};
 
-use crate::callable::{CallableHandle, Role};
+use crate::callable::{CallableHandle, CallableName, Role};
 use crate::element::Element;
 use crate::error::{CallableError, Error};
 use crate::live::{Guard, Inner, Live};
@@ -48,7 +48,7 @@ impl<'a> Orchestrator<'a> {
         let invalid = |_| CallableError::HashidFormatInvalid { text: hashid.to_owned() };
         let digest: Digest = hashid.parse().map_err(invalid)?;
         let why = "the worker above did not pass it on";
-        let unknown = CallableError::CallableHandleMutated { digest, why };
+        let unknown = CallableError::CallableHandleMutated { callable: CallableName::unnamed(digest), why };
         Ok(self.live.lock().registry.handle_from_above(&digest).ok_or(unknown)?)
     }
 
@@ -236,13 +236,16 @@ impl<'a> Orchestrator<'a> {
         Ok(outputs)
     }
 
-    /// Refuses a handle that the target's kind of child does not run. An id that no worker has is left to the engine.
+    /// Refuses a handle that the target's kind of child does not run.
     fn check(&self, inner: &Inner, callable: &CallableHandle, target: Target<'_>) -> Result<(), Error> {
-        let of = |id: WorkerId| self.live.next_level.get(id.get() as usize).copied().unwrap_or(Role::Chip);
+        let check = |worker: WorkerId| match self.live.next_level.get(worker.get() as usize) {
+            Some(role) => inner.registry.check(callable, *role),
+            None => Err(EngineError::UnknownWorker { worker }.into()),
+        };
         match target {
             Target::Sub | Target::SubGroup => inner.registry.check(callable, Role::Function),
-            Target::NextLevel(id) => inner.registry.check(callable, of(id)),
-            Target::NextLevelGroup(ids) => ids.iter().try_for_each(|id| inner.registry.check(callable, of(*id))),
+            Target::NextLevel(id) => check(id),
+            Target::NextLevelGroup(ids) => ids.iter().try_for_each(|id| check(*id)),
         }
     }
 

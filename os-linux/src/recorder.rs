@@ -1,6 +1,7 @@
 //! Hears what the driver does, under the worker's lock: counts it, and writes it into the log and the graphs that were asked
 //! for.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,6 +10,7 @@ use laneway_core::engine::{Engine, RunOutcome, RunPhase, Submission, Target, Tic
 use laneway_core::ids::{EndpointIndex, RunId, TaskSlot};
 use laneway_core::lane::{ExitCause, Frames, Outcome};
 use laneway_core::time::Instant;
+use laneway_core::wire::Digest;
 
 use crate::Error;
 use crate::config::Config;
@@ -33,6 +35,7 @@ pub(crate) struct Recorder {
     runs: [Option<OpenRun>; 2],
     writer: Option<Writer>,
     graphs: Option<Graphs>,
+    names: HashMap<Digest, Box<str>>,
 }
 
 /// Dispatches of one endpoint.
@@ -81,8 +84,15 @@ impl Recorder {
         let graphs = config.trace.graphs.then(Graphs::default);
         let lanes = children.iter().map(|(frames, _)| Lane { frames: *frames, flights: [None, None] }).collect();
         let submitted = vec![0; tasks as usize].into();
-        let (fresh, now) = (None, clock::now());
-        Self { counters, submitted, fresh, now, lanes, runs: [None, None], writer, graphs }
+        let (fresh, now, names) = (None, clock::now(), HashMap::new());
+        Self { counters, submitted, fresh, now, lanes, runs: [None, None], writer, graphs, names }
+    }
+
+    /// Children have this callable, or are going to be asked for it.
+    pub(crate) fn named(&mut self, digest: Digest, name: &str) {
+        if !name.is_empty() {
+            self.names.insert(digest, name.into());
+        }
     }
 
     /// When a submit begins, if somebody wants to know.
@@ -344,9 +354,19 @@ impl Observer for Recorder {
             _ => {}
         }
     }
+
+    fn name_of(&self, digest: &Digest) -> Option<&str> {
+        self.names.get(digest).map(|name| &**name)
+    }
 }
 
 impl Inner {
+    /// No child has this callable any more.
+    pub(crate) fn forget(&mut self, digest: &Digest) {
+        self.registry.forget(digest);
+        self.driver.observer_mut().names.remove(digest);
+    }
+
     /// The graph of a run in the DOT language.
     pub(crate) fn dot(&mut self, run: RunId) -> Result<String, Error> {
         let Self { driver, registry, .. } = self;

@@ -1,12 +1,13 @@
 //! What one worker has registered: digests, what they stand for, where they stand, and the handles that are alive.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use laneway_core::chip::{CallableSlot, Platform, RuntimeKind};
 use laneway_core::model::identity::{self, Descriptor};
 use laneway_core::wire::{CallableKind, ChipCallable, Digest};
 
-use crate::callable::{Body, CallableHandle, Identity, Role};
+use crate::callable::{Body, CallableHandle, CallableName, Identity, Role};
 use crate::error::{CallableError, Error};
 use crate::late::Late;
 use crate::snapshot::{Named, Snapshot};
@@ -26,7 +27,7 @@ pub(crate) struct Registry {
 /// One digest.
 struct Entry {
     /// What its user called it; what a chip callable calls itself.
-    name: String,
+    name: Arc<str>,
     role: Role,
     kind: CallableKind,
     standing: Standing,
@@ -93,8 +94,10 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) digest: Digest,
     pub(crate) role: Role,
     pub(crate) kind: CallableKind,
-    /// Name and function of one that its user named.
-    pub(crate) named: Option<(&'a str, String)>,
+    /// What its user calls it; what a chip callable calls itself.
+    pub(crate) name: &'a str,
+    /// Which function has the name, where it is one.
+    pub(crate) function: Option<String>,
 }
 
 impl Registry {
@@ -135,8 +138,13 @@ impl Registry {
         blob: &[u8],
     ) -> Result<CallableHandle, Error> {
         let digest = chip_digest(platform, runtime, blob)?;
-        let name = ChipCallable::parse(blob)?.func_name().to_owned();
-        self.enter(&name, digest, CallableKind::ChipCallable, Body::Chip(blob.into()), None)
+        self.enter(
+            ChipCallable::parse(blob)?.func_name(),
+            digest,
+            CallableKind::ChipCallable,
+            Body::Chip(blob.into()),
+            None,
+        )
     }
 
     /// Registers bytes for children of a user's own kind.
@@ -158,7 +166,7 @@ impl Registry {
         let role = body.role();
         if !self.by_digest.contains_key(&digest) {
             self.check_slots(role)?;
-            let (name, standing) = (name.to_owned(), Standing::Ready);
+            let (name, standing) = (name.into(), Standing::Ready);
             let entry = Entry { name, role, kind, standing, body: Some(body), function, handles: 0, above: None };
             self.by_digest.insert(digest, entry);
         } else if let (Some(asked), Some(taken)) = (&function, &self.by_digest[&digest].function)
@@ -174,7 +182,7 @@ impl Registry {
     pub(crate) fn adopt_chips(&mut self, blobs: Vec<Named>) {
         for (digest, blob) in blobs {
             let id = self.new_id();
-            let name = ChipCallable::parse(&blob).map_or("", |callable| callable.func_name()).to_owned();
+            let name = chip_name(&blob).into();
             let entry = self.by_digest.entry(digest).or_insert(Entry {
                 name,
                 role: Role::Chip,
@@ -192,28 +200,31 @@ impl Registry {
     /// Begins a registration after the forks.
     pub(crate) fn begin(&mut self, newcomer: &Newcomer<'_>) -> Result<Begun, Error> {
         let digest = newcomer.digest;
-        let function = newcomer.named.as_ref().map(|(_, text)| Function::Late(text.clone()));
+        let function = newcomer.function.clone().map(Function::Late);
         let Some(entry) = self.by_digest.get(&digest) else {
             self.check_slots(newcomer.role)?;
             let (role, kind) = (newcomer.role, newcomer.kind);
             let standing = Standing::Installing;
-            let name = newcomer.named.as_ref().map_or_else(String::new, |(name, _)| (*name).to_owned());
+            let name = newcomer.name.into();
             self.by_digest
                 .insert(digest, Entry { name, role, kind, standing, body: None, function, handles: 0, above: None });
             return Ok(Begun::New);
         };
-        if let (Some((name, _)), Some(asked), Some(taken)) = (&newcomer.named, &function, &entry.function)
+        if let (Some(asked), Some(taken)) = (&function, &entry.function)
             && asked != taken
         {
-            let (name, taken, asked) = ((*name).to_owned(), taken.text(), asked.text());
+            let (name, taken, asked) = (newcomer.name.to_owned(), taken.text(), asked.text());
             return Err(CallableError::CallableNameTaken { name, taken, asked }.into());
         }
         match &entry.standing {
             Standing::Installing => Ok(Begun::Busy),
             Standing::Ready => Ok(Begun::Known(self.handle(digest))),
-            Standing::Leaving => Err(CallableError::RegisterTombstoneActive { digest }.into()),
+            Standing::Leaving => {
+                Err(CallableError::RegisterTombstoneActive { callable: entry.callable(digest) }.into())
+            }
             Standing::Uncertain(what) => {
-                Err(CallableError::RegisterCleanupUncertain { digest, what: what.clone() }.into())
+                let callable = entry.callable(digest);
+                Err(CallableError::RegisterCleanupUncertain { callable, what: what.clone() }.into())
             }
         }
     }
@@ -243,13 +254,13 @@ impl Registry {
         let digest = handle.digest;
         let entry = self.by_digest.get_mut(&digest);
         if let (true, Some(Entry { standing: Standing::Leaving, .. })) = (handle.owner == self.owner, &entry) {
-            return Err(CallableError::UnregisterTombstoneActive { digest });
+            return Err(CallableError::UnregisterTombstoneActive { callable: handle.callable() });
         }
         let alive = handle.owner == self.owner && self.alive.get(handle.id as usize) == Some(&true);
         let Some(entry) = entry.filter(|_| alive) else { return Err(self.dead(handle)) };
         if entry.above == Some(handle.id) {
             let why = "the worker above registered it, and it alone can unregister it";
-            return Err(CallableError::CallableHandleMutated { digest, why });
+            return Err(CallableError::CallableHandleMutated { callable: handle.callable(), why });
         }
         self.alive[handle.id as usize] = false;
         entry.handles -= 1;
@@ -279,8 +290,8 @@ impl Registry {
     /// The handle of what the worker above registered.
     pub(crate) fn handle_from_above(&self, digest: &Digest) -> Option<CallableHandle> {
         let entry = self.by_digest.get(digest).filter(|entry| entry.standing == Standing::Ready)?;
-        let (kind, role) = (entry.kind, entry.role);
-        Some(CallableHandle { digest: *digest, kind, role, owner: self.owner, id: entry.above? })
+        let (kind, role, name) = (entry.kind, entry.role, entry.name.clone());
+        Some(CallableHandle { digest: *digest, kind, role, owner: self.owner, id: entry.above?, name })
     }
 
     ///
@@ -298,50 +309,55 @@ impl Registry {
     /// A new handle of a digest that has an entry.
     fn handle(&mut self, digest: Digest) -> CallableHandle {
         let (id, owner) = (self.new_id(), self.owner);
-        let (mut kind, mut role) = (CallableKind::Native, Role::Function);
+        let (mut kind, mut role, mut name) = (CallableKind::Native, Role::Function, "".into());
         if let Some(entry) = self.by_digest.get_mut(&digest) {
             entry.handles += 1;
-            (kind, role) = (entry.kind, entry.role);
+            (kind, role, name) = (entry.kind, entry.role, entry.name.clone());
         }
-        CallableHandle { digest, kind, role, owner, id }
+        CallableHandle { digest, kind, role, owner, id, name }
     }
 
     fn dead(&self, handle: &CallableHandle) -> CallableError {
         let foreign = handle.owner != self.owner;
         let why = if foreign { "another worker registered it" } else { "it was unregistered" };
-        CallableError::CallableHandleMutated { digest: handle.digest, why }
+        CallableError::CallableHandleMutated { callable: handle.callable(), why }
     }
 
     /// Refuses a handle of another worker, a dead one, or one that the target's kind of child cannot run.
     pub(crate) fn check(&self, handle: &CallableHandle, wanted: Role) -> Result<(), Error> {
-        let digest = handle.digest;
         if handle.owner != self.owner || self.alive.get(handle.id as usize) != Some(&true) {
             return Err(self.dead(handle).into());
         }
         if handle.namespace() != wanted.namespace() {
             let (found, wanted) = (handle.namespace(), wanted.namespace());
-            return Err(Error::CallableNamespace { digest, found, wanted });
+            return Err(Error::CallableNamespace { callable: handle.callable(), found, wanted });
         }
         if handle.role != wanted {
-            return Err(Error::CallableRole { digest, found: handle.role, wanted });
+            return Err(Error::CallableRole { callable: handle.callable(), found: handle.role, wanted });
         }
         Ok(())
     }
 
     /// What each callable is called that has a name.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&Digest, &str)> {
-        self.by_digest.iter().map(|(digest, entry)| (digest, entry.name.as_str())).filter(|(_, name)| !name.is_empty())
+        self.by_digest.iter().map(|(digest, entry)| (digest, &*entry.name)).filter(|(_, name)| !name.is_empty())
     }
 
     /// What a callable is called, if it has a name.
     pub(crate) fn name_of(&self, digest: &Digest) -> Option<&str> {
-        self.by_digest.get(digest).map(|entry| entry.name.as_str()).filter(|name| !name.is_empty())
+        self.by_digest.get(digest).map(|entry| &*entry.name).filter(|name| !name.is_empty())
     }
 
     /// One callable that only such children run as `served` accepts none of.
-    pub(crate) fn unresolvable(&self, served: impl Fn(Role) -> bool) -> Option<(Digest, Role)> {
-        let roles = self.by_digest.iter().map(|(digest, entry)| (*digest, entry.role));
-        roles.filter(|(_, role)| !served(*role)).min_by_key(|(digest, _)| *digest)
+    pub(crate) fn unresolvable(&self, served: impl Fn(Role) -> bool) -> Option<(CallableName, Role)> {
+        let orphans = self.by_digest.iter().filter(|(_, entry)| !served(entry.role));
+        let first = orphans.min_by_key(|(digest, _)| *digest);
+        first.map(|(digest, entry)| (entry.callable(*digest), entry.role))
+    }
+
+    /// What messages call a callable.
+    pub(crate) fn callable(&self, digest: Digest) -> CallableName {
+        self.by_digest.get(&digest).map_or_else(|| CallableName::unnamed(digest), |entry| entry.callable(digest))
     }
 
     /// What the children are going to have.
@@ -352,6 +368,10 @@ impl Registry {
 }
 
 impl Entry {
+    fn callable(&self, digest: Digest) -> CallableName {
+        CallableName { name: self.name.clone(), digest }
+    }
+
     fn leave_if_unused(&mut self) -> Left {
         if self.handles > 0 || self.above.is_some() {
             return Left::Lowered;
@@ -359,6 +379,11 @@ impl Entry {
         self.standing = Standing::Leaving;
         Left::Last
     }
+}
+
+/// What a chip callable calls itself; nothing if the blob is none.
+pub(crate) fn chip_name(blob: &[u8]) -> &str {
+    ChipCallable::parse(blob).map_or("", |callable| callable.func_name())
 }
 
 /// What names a chip callable blob that was built for `platform` and `runtime`.

@@ -13,6 +13,8 @@ mod keeping;
 mod lending;
 #[path = "worker/looking.rs"]
 mod looking;
+#[path = "worker/naming.rs"]
+mod naming;
 #[path = "worker/odd.rs"]
 mod odd;
 #[path = "worker/placing.rs"]
@@ -34,6 +36,7 @@ use graphs::*;
 use keeping::*;
 use lending::*;
 use looking::*;
+use naming::*;
 use odd::*;
 use placing::*;
 use refused::*;
@@ -71,7 +74,10 @@ fn main() -> std::process::ExitCode {
             an_orchestration_takes_arguments_and_config,
             a_submit_inside_a_callback_is_an_error,
             a_worker_without_children_is_refused,
-            an_unknown_worker_id_is_refused,
+            an_unknown_worker_id_is_named_before_the_kind_of_the_callable,
+            a_failed_task_names_its_callable_behind_the_text_of_the_child,
+            a_failed_task_names_its_callable_however_long_name_and_text_are,
+            a_refused_callable_is_called_by_its_name,
             bad_arguments_are_refused_before_anything_is_submitted,
             a_plain_heap_pointer_is_refused,
             a_view_of_another_element_type_names_the_argument,
@@ -111,6 +117,9 @@ fn main() -> std::process::ExitCode {
         harness::cases![
             init_in_a_process_with_threads_is_refused,
             a_child_killed_in_the_middle_of_a_task_is_reported_at_once,
+            a_death_says_that_the_task_ran_and_which_callable_it_was,
+            a_death_before_the_task_began_does_not_say_that_it_ran,
+            a_missed_deadline_says_that_the_task_ran,
             the_other_children_go_on_after_a_death,
             work_for_the_dead_is_refused_not_queued,
             an_idle_child_that_dies_is_noticed,

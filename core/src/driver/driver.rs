@@ -6,15 +6,16 @@ use core::time::Duration;
 use alloc::vec::Vec;
 
 use super::busy::BusySet;
+use super::callable::Callable;
 use super::controls::{ControlTicket, Controls, Sendable};
 use super::error::{ControlError, ControlFault, DriverError};
 use super::observe::{Fact, Observer, Unobserved};
 use super::port::Port;
 use super::sub_pool::{SubPool, Thrift};
 use super::watch::{Doorbells, Step, Wake, Watch};
-use crate::engine::{Action, Engine, Outcome as Ended, Ticket};
+use crate::engine::{Action, Engine, Outcome as Ended, TEXT_BYTES, Ticket};
 use crate::ids::{EndpointIndex, RunId};
-use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison};
+use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison, Stage};
 use crate::mailbox::{LONG_TEXT, Peer, Text, Words, extension};
 use crate::time::Instant;
 use crate::wire::control::ControlRequest;
@@ -250,20 +251,38 @@ impl<W: Words, O: Observer> Driver<W, O> {
             Outcome::Skipped => {
                 self.engine.completed(ticket, Ended::Skipped);
             }
-            Outcome::TaskFailure { code } => {
-                self.message.clear();
-                let _ = write!(self.message, "{}: code {code}: {}", lane.spec().label, self.text);
-                self.engine.completed(ticket, Ended::TaskFailure(self.message.as_str()));
-            }
+            Outcome::TaskFailure { code } => self.task_failed(endpoint, ticket, code),
             Outcome::EndpointFailure { identity, phase, since } => {
                 let reason = lane.poison().unwrap_or(Poison::Driver);
+                let running = extension::says_running(&self.ports[endpoint.index()].words, &identity);
                 self.describe(endpoint, reason);
-                let age = now.since(since);
-                let remedy = reason.remedy();
-                let _ = write!(self.message, "; it held {identity}, {phase}, published {age:?} ago; {remedy}");
+                let _ = write!(self.message, "; it held {identity}");
+                if let Some(callable) = Callable::of(&self.engine, &self.observer, ticket) {
+                    let _ = write!(self.message, " of {callable}");
+                }
+                let (stage, age, remedy) = (Stage { phase, running }, now.since(since), reason.remedy());
+                let _ = write!(self.message, ", {stage}, published {age:?} ago; {remedy}");
                 self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
             }
         }
+    }
+
+    /// The child reported an error: whose, which, its text, and what it ran (L-28).
+    #[cold]
+    fn task_failed(&mut self, endpoint: EndpointIndex, ticket: Ticket, code: i32) {
+        let Self { engine, observer, ports, text, message, .. } = self;
+        // A long text is cut rather than this.
+        let mut whose: Text<128> = Text::new();
+        if let Some(callable) = Callable::of(engine, observer, ticket) {
+            let _ = write!(whose, "; in {callable}");
+        }
+        message.clear();
+        let _ = write!(message, "{}: code {code}: ", ports[endpoint.index()].lane.spec().label);
+        let room = TEXT_BYTES.saturating_sub(message.as_str().len() + whose.as_str().len());
+        let text = text.as_str();
+        message.push_str(&text[..text.floor_char_boundary(room)]);
+        message.push_str(whose.as_str());
+        engine.completed(ticket, Ended::TaskFailure(message.as_str()));
     }
 
     /// Writes `<label> (pid <n>): <reason>` into the message.

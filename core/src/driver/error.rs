@@ -84,7 +84,7 @@ mod tests {
     fn facts(fault: &ControlFault) -> &'static [&'static str] {
         match fault {
             ControlFault::Failed { .. } => &["code 12", "out of device memory"],
-            ControlFault::Dead(_) => &["died", "process 7", "status 3", "open it again"],
+            ControlFault::Dead(_) => &["died", "process 7", "status 3", "build a new one"],
             ControlFault::Stopped => &["worker closed"],
             ControlFault::NotSent { .. } => &["5ms", "no effect", "other controls"],
         }

@@ -1,6 +1,7 @@
 //! Engine and lanes in one step: what endpoints report goes into the engine, what the engine wants done goes to the endpoints.
 
 mod busy;
+mod callable;
 mod controls;
 #[expect(clippy::module_inception, reason = "the driver is what this floor is named after")]
 mod driver;

@@ -78,6 +78,12 @@ pub trait Observer {
 
     /// Something happened on `endpoint`.
     fn note(&mut self, endpoint: EndpointIndex, fact: Fact<'_>);
+
+    /// What the user calls a callable, if that is known. Asked when something failed, for the message.
+    fn name_of(&self, digest: &Digest) -> Option<&str> {
+        let _ = digest;
+        None
+    }
 }
 
 /// Hears nothing and costs nothing.

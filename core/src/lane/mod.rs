@@ -21,6 +21,6 @@ pub use event::{ControlOutcome, Event, Outcome};
 pub use exit_cause::{EXIT_DEVICE, EXIT_PROTOCOL, EXIT_UNCLEAN, ExitCause};
 pub use flight::Flight;
 pub use lane::{Job, Lane};
-pub use phase::{Act, Phase, Sight};
+pub use phase::{Act, Phase, Sight, Stage};
 pub use poison::{During, HandOver, Place, Poison, RawState};
 pub use start::{Start, poll_start, prepare_region};

@@ -141,6 +141,27 @@ impl Phase {
     }
 }
 
+/// Where a dispatch stands, in messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stage {
+    /// What the parent knows.
+    pub phase: Phase,
+    /// Whether the child says that it runs it (see [`says_running`](crate::mailbox::extension::says_running)): of a frame that
+    /// it takes in and runs in one go nothing else tells.
+    pub running: bool,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.phase, self.running) {
+            (Phase::Published | Phase::Staged | Phase::Activated, true) => {
+                f.write_str("running by the child's own word")
+            }
+            (phase, _) => phase.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

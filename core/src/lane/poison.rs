@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::{ExitCause, Phase};
+use super::{ExitCause, Phase, Stage};
 use crate::ids::PipelineSlot;
 use crate::mailbox::Stamp;
 use crate::wire::control::ControlCommand;
@@ -110,12 +110,14 @@ pub enum Poison {
         waited: Duration,
     },
     /// A task had a deadline and did not end by it (E-43, C-15).
-    #[error("{identity} did not end by its deadline: it is {phase} since {age:?}; the child is given up as lost")]
+    #[error(
+        "{identity} did not end by its deadline: published {age:?} ago, it is {stage}; the child is given up as lost"
+    )]
     Overdue {
         /// Whose task it is.
         identity: DispatchIdentity,
         /// Where it stands.
-        phase: Phase,
+        stage: Stage,
         /// How long ago it was published.
         age: Duration,
     },
@@ -135,13 +137,13 @@ impl Poison {
     #[must_use]
     pub const fn remedy(self) -> &'static str {
         match self {
-            Self::Dead { .. } => "its own output may say more; close this worker and open it again",
+            Self::Dead { .. } => "its own output may say more; close this worker and build a new one",
             Self::Identity { .. }
             | Self::State { .. }
             | Self::Preparation { .. }
             | Self::Acceptance { .. }
             | Self::NotReusable { .. } => {
-                "it was asked to leave; close this worker and open it again, and if it comes back look for two builds of \
+                "it was asked to leave; close this worker and build a new one, and if it comes back look for two builds of \
                  laneway side by side, or for a callable that writes where it must not"
             }
             Self::ControlTimeout { .. } => {
@@ -157,7 +159,7 @@ impl Poison {
             Self::Driver => {
                 "it was asked to leave; this is a fault of laneway, please report it with the text of the panic"
             }
-            Self::OutOfIds => "close this worker and open it again",
+            Self::OutOfIds => "close this worker and build a new one",
         }
     }
 }
@@ -234,7 +236,7 @@ mod tests {
             Poison::Acceptance { .. } => &["protocol", "task frame 1", "is 5", "0 and 1"],
             Poison::NotReusable { .. } => &["task frame 1", "reused", "1 (TaskReady)", "TaskDone"],
             Poison::ControlTimeout { .. } => &["Malloc", "5ms", "unknown"],
-            Poison::Overdue { .. } => &["dispatch 1 of run 1", "deadline", "launched", "2s"],
+            Poison::Overdue { .. } => &["dispatch 1 of run 1", "deadline", "running by the child's own word", "2s"],
             Poison::Stuck => &["killed", "still there"],
             Poison::Driver => &["progress driver"],
             Poison::OutOfIds => &["dispatch ids"],
@@ -256,7 +258,7 @@ mod tests {
             Poison::Acceptance { place, found: 5 },
             Poison::NotReusable { place, found: RawState(1), left: FrameState::TaskDone },
             Poison::ControlTimeout { command: ControlCommand::Malloc, waited },
-            Poison::Overdue { identity: IDENTITY, phase: Phase::Launched, age },
+            Poison::Overdue { identity: IDENTITY, stage: Stage { phase: Phase::Published, running: true }, age },
             Poison::Stuck,
             Poison::Driver,
             Poison::OutOfIds,

@@ -2,9 +2,9 @@
 
 use super::flight::{Flight, Record};
 use super::lane::Life;
-use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight};
+use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight, Stage};
 use crate::ids::PipelineSlot;
-use crate::mailbox::{Frame, Text, Words, error_code, read_failure};
+use crate::mailbox::{Frame, Text, Words, error_code, extension, read_failure};
 use crate::time::Instant;
 use crate::wire::{DispatchIdentity, FrameState, Preparation};
 
@@ -120,7 +120,8 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         match sight {
             Sight::Same if flight.due.is_some_and(|due| due <= now) => {
                 let (identity, age) = (flight.identity, now.since(flight.since));
-                Err(Poison::Overdue { identity, phase, age })
+                let stage = Stage { phase, running: extension::says_running(words, &identity) };
+                Err(Poison::Overdue { identity, stage, age })
             }
             Sight::Same => Ok(None),
             Sight::Moved(phase @ (Phase::Staged | Phase::Waiting)) => {

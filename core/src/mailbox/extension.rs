@@ -160,6 +160,15 @@ pub fn show_task<W: Words>(words: &W, identity: &DispatchIdentity) {
     words.write(at::STATUS_DISPATCH, identity.dispatch.get());
 }
 
+/// Parent: whether the child says that it is at this task. A hint, as [`Side::cpu_hint`]: people read it, and nothing depends
+/// on it.
+pub fn says_running<W: Words>(words: &W, identity: &DispatchIdentity) -> bool {
+    child(words) == Peer::Known
+        && words.read(at::STATUS_ACTIVITY) == ChildActivity::Task.raw()
+        && words.read(at::STATUS_RUN) == identity.run.get()
+        && words.read(at::STATUS_DISPATCH) == identity.dispatch.get()
+}
+
 /// Child: how many tasks it has finished, and the nanoseconds that it spent in them.
 pub fn show_tasks<W: Words>(words: &W, tasks: u64, busy: u64) {
     words.write(at::STATUS_TASKS, tasks);

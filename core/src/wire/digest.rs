@@ -38,6 +38,18 @@ impl Digest {
         zerocopy::transmute!(self.0)
     }
 
+    /// The digest as messages show it beside a name: enough of it to find the callable.
+    ///
+    /// ```
+    /// # use laneway_core::wire::Digest;
+    /// assert_eq!(Digest([0xab; 32]).short().to_string(), "sha256:abababababab…");
+    /// ```
+    #[must_use]
+    pub const fn short(&self) -> ShortDigest {
+        let [a, b, c, d, e, f, ..] = self.0;
+        ShortDigest([a, b, c, d, e, f])
+    }
+
     /// The digest from the four words of a frame.
     #[must_use]
     pub const fn from_words(words: [u64; 4]) -> Self {
@@ -49,6 +61,18 @@ impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The first twelve hex digits of a [`Digest`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ShortDigest([u8; 6]);
+
+impl fmt::Display for ShortDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str("…")
     }
 }
 

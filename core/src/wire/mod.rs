@@ -54,7 +54,7 @@ pub use chip_callable::{ChipCallable, ChipCallableSource, CoreCallable, CoreCall
 pub use chip_tensor::{ByteRange, ChipTensor};
 pub use config::{CallConfig, OUTPUT_PREFIX_BYTES, RINGS};
 pub use contract::{PipelineContract, PipelineResource, ResourceClass, ResourceKind};
-pub use digest::Digest;
+pub use digest::{Digest, ShortDigest};
 pub use dtype::{AddressSpace, Dtype};
 pub use error::WireError;
 pub use fault::{BufferFault, TensorFault};

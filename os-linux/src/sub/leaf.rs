@@ -10,7 +10,7 @@ use laneway_core::wire::control::ControlRequest;
 
 use super::SubArgs;
 use crate::Error;
-use crate::callable::{Body, HostFn, Role};
+use crate::callable::{Body, CallableName, HostFn, Role};
 use crate::late::{Images, Payload};
 use crate::sys::panics;
 use crate::table::Table;
@@ -39,7 +39,10 @@ impl SubLeaf {
         let images = &self.images;
         self.functions.install(digest, || match Payload::decode(bytes, &digest, images)?.body()? {
             Body::Function(function) => Ok(function),
-            other => Err(Error::CallableRole { digest, found: other.role(), wanted: Role::Function }),
+            other => {
+                let callable = CallableName::unnamed(digest);
+                Err(Error::CallableRole { callable, found: other.role(), wanted: Role::Function })
+            }
         })
     }
 }

@@ -51,9 +51,9 @@ pub(super) fn start(
     above: Option<Above>,
     cancel: &Cancel,
 ) -> Result<(Arc<Live>, Background), Error> {
-    if let Some((digest, role)) = registry.unresolvable(|role| children.serve(role)) {
+    if let Some((callable, role)) = registry.unresolvable(|role| children.serve(role)) {
         children.left_below();
-        return Err(CallableError::CallableKindUnsupported { digest, role }.into());
+        return Err(CallableError::CallableKindUnsupported { callable, role }.into());
     }
     let plans = children.plans();
     let outlines: Vec<_> = plans.iter().map(Plan::outline).collect();
@@ -224,7 +224,10 @@ fn assemble(
     driver.set_sub_pool(wait.sub_pool());
     let shown = nursery.grown().map(|(child, _)| child).zip(outlines.iter().map(|outline| outline.frames));
     let board = Board::new(wait.facts(config.level), outlines.len(), shown, clock::now())?;
-    registry.names().for_each(|(digest, name)| board.named(digest, name));
+    registry.names().for_each(|(digest, name)| {
+        board.named(digest, name);
+        driver.observer_mut().named(*digest, name);
+    });
     let parts = Parts {
         bell,
         words,

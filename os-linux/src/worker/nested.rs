@@ -17,7 +17,7 @@ use super::outer::Above;
 use super::staged::{fail, fetch};
 use super::{State, Worker};
 use crate::Error;
-use crate::callable::{Body, OrchestrationFn, Role};
+use crate::callable::{Body, CallableName, OrchestrationFn, Role};
 use crate::late::{Images, Payload};
 use crate::live::Live;
 use crate::sys::clock;
@@ -139,7 +139,10 @@ impl NestedLeaf {
         let images = &self.images;
         self.orchestrations.install(digest, || match Payload::decode(bytes, &digest, images)?.body()? {
             Body::Orchestration(function) => Ok(function),
-            other => Err(Error::CallableRole { digest, found: other.role(), wanted: Role::Orchestration }),
+            other => {
+                let callable = CallableName::unnamed(digest);
+                Err(Error::CallableRole { callable, found: other.role(), wanted: Role::Orchestration })
+            }
         })
     }
 

@@ -19,7 +19,7 @@ use super::nested::{self, NestedLeaf};
 use super::outer::{Above, Outer};
 use super::staged::StagedRunner;
 use crate::Error;
-use crate::callable::Role;
+use crate::callable::{CallableName, Role};
 use crate::child_entry::EXIT_PANIC;
 use crate::host::{Body, Seat};
 use crate::install::Scope;
@@ -28,6 +28,7 @@ use crate::link::Link;
 use crate::memory::Space;
 use crate::mortal::Mortal;
 use crate::progress::ParentRing;
+use crate::registry::chip_name;
 use crate::serve_loop::serve;
 use crate::snapshot::Snapshot;
 use crate::sub::SubLeaf;
@@ -239,7 +240,9 @@ impl Birth<'_, '_> {
                 let depth = device.contract().depth() as u32;
                 let mut runner = ChipRunner::new(&mut device);
                 for (digest, blob) in given.snapshot.chip_blobs() {
-                    runner.register(digest, &blob).map_err(|error| format!("{digest}: {error}"))?;
+                    runner.register(digest, &blob).map_err(|error| {
+                        format!("{}: {error}", CallableName { name: chip_name(&blob).into(), digest })
+                    })?;
                 }
                 let runner = StagedRunner::new(runner, given.staging.clone());
                 let runner = Traced::new(runner, writer, Phases::Device, plan.frames());

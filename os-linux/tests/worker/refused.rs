@@ -1,6 +1,6 @@
 //! What is refused, with a sentence, and leaves the worker as it was.
 
-use laneway_linux::{AddressSpace, CallConfig, CallableError, ChipTensor, Dtype, Error, TaskArgs, WorkerId};
+use laneway_linux::{AddressSpace, CallConfig, CallableError, ChipTensor, Dtype, Error, TaskArgs};
 
 use crate::support::{Bench, nothing};
 
@@ -24,21 +24,6 @@ pub(crate) fn a_worker_without_children_is_refused() {
     let worker = crate::harness::builder!().build().unwrap();
     assert_eq!(worker.init(), Err(Error::NoChildren));
     worker.close().unwrap();
-}
-
-/// E-39
-pub(crate) fn an_unknown_worker_id_is_refused() {
-    let bench = Bench::new(1);
-    let error = bench
-        .worker
-        .run(|orch| {
-            let chip = WorkerId::new(7).unwrap();
-            Ok(orch.submit_next_level(&bench.add, chip, TaskArgs::new())?)
-        })
-        .unwrap_err();
-    // A host callable is of the wrong namespace for a chip, whichever it is.
-    assert!(matches!(error, Error::CallableNamespace { .. }), "{error:?}");
-    assert!(error.to_string().contains("is host code, for SUB children"), "in words: {error}");
 }
 
 /// W-7, T-5, T-23, and the checks of the submit
@@ -92,7 +77,7 @@ pub(crate) fn a_view_of_another_element_type_names_the_argument() {
     let x = bench.worker.tensor::<f32>(&[4]).unwrap();
     let error =
         bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap_err();
-    assert!(error.to_string().ends_with("tensor argument 0: its elements are f32, and i32 was asked for"), "{error}");
+    assert!(error.to_string().contains("tensor argument 0: its elements are f32, and i32 was asked for"), "{error}");
 }
 
 ///

@@ -12,7 +12,7 @@ pub(crate) fn the_error_of_a_callable_arrives_with_its_text() {
     let bench = Bench::new(1);
     let error = bench.worker.run(|orch| Ok(orch.submit_sub(&bench.fail, TaskArgs::new().scalar(42))?)).unwrap_err();
     let Error::RunFailed { kind: FailureKind::Task, level: 3, message, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(message, "sub 0: code 1: element 42 is wrong");
+    assert!(message.starts_with("sub 0: code 1: element 42 is wrong; in fail (sha256:"), "{message}");
 }
 
 /// W-9: the 256 bytes of the frame hold only the head of a long text.
@@ -23,7 +23,7 @@ pub(crate) fn a_long_error_arrives_whole() {
     let fail = worker.register("long", move |_| Err(long.clone().into())).unwrap();
     worker.init().unwrap();
     let error = worker.run(|orch| Ok(orch.submit_sub(&fail, TaskArgs::new())?)).unwrap_err();
-    assert!(error.to_string().ends_with(&text), "{error}");
+    assert!(error.to_string().contains(&text), "{error}");
 }
 
 /// P-19
