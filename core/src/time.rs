@@ -7,6 +7,9 @@ use core::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
+    /// An instant that does not come.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The instant `nanos` nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {

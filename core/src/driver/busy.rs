@@ -16,10 +16,12 @@ impl BusySet {
         Self { words: alloc::vec![0; len.div_ceil(64)] }
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, endpoint: EndpointIndex) {
         self.words[endpoint.index() / 64] |= 1 << (endpoint.index() % 64);
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, endpoint: EndpointIndex) {
         self.words[endpoint.index() / 64] &= !(1 << (endpoint.index() % 64));
     }
@@ -28,15 +30,36 @@ impl BusySet {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The first member at or after `from`.
-    pub(super) fn next_from(&self, from: usize) -> Option<EndpointIndex> {
-        let mut at = from / 64;
-        let mut word = self.words.get(at)? & (u64::MAX << (from % 64));
-        while word == 0 {
-            at += 1;
-            word = *self.words.get(at)?;
+    /// The members of a group of 64 endpoints as they are now, lowest first: who comes or goes meanwhile changes nothing.
+    /// `None` behind the last group.
+    #[inline]
+    pub(super) fn members(&self, group: usize) -> Option<Members> {
+        self.words.get(group).map(|bits| Members { bits: *bits, first: group as u16 * 64 })
+    }
+
+    /// All members, lowest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = EndpointIndex> + '_ {
+        (0..self.words.len()).filter_map(|group| self.members(group)).flatten()
+    }
+}
+
+/// Some members of a set.
+pub(super) struct Members {
+    bits: u64,
+    first: u16,
+}
+
+impl Iterator for Members {
+    type Item = EndpointIndex;
+
+    #[inline]
+    fn next(&mut self) -> Option<EndpointIndex> {
+        if self.bits == 0 {
+            return None;
         }
-        Some(EndpointIndex((at * 64) as u16 + word.trailing_zeros() as u16))
+        let lowest = self.bits.trailing_zeros() as u16;
+        self.bits &= self.bits - 1;
+        Some(EndpointIndex(self.first + lowest))
     }
 }
 
@@ -47,17 +70,12 @@ mod tests {
     #[test]
     fn members_come_in_order_across_words() {
         let mut set = BusySet::new(256);
-        assert!(set.is_empty() && set.next_from(0).is_none());
+        assert!(set.is_empty() && set.iter().next().is_none());
         for index in [255, 0, 64, 63] {
             set.insert(EndpointIndex(index));
         }
         set.remove(EndpointIndex(64));
-        let mut seen = Vec::new();
-        let mut from = 0;
-        while let Some(endpoint) = set.next_from(from) {
-            seen.push(endpoint.0);
-            from = endpoint.index() + 1;
-        }
+        let seen: Vec<_> = set.iter().map(|endpoint| endpoint.0).collect();
         assert_eq!(seen, [0, 63, 255]);
     }
 }

@@ -1,25 +1,23 @@
 //! Engine and lanes in one step.
 
-use core::fmt::Write as _;
 use core::time::Duration;
 
 use alloc::vec::Vec;
 
 use super::busy::BusySet;
-use super::callable::Callable;
-use super::controls::{ControlTicket, Controls, Sendable};
-use super::error::{ControlError, ControlFault, DriverError};
-use super::observe::{Fact, Observer, Unobserved};
+use super::controls::{ControlTicket, Controls};
+use super::error::{ControlError, DriverError};
+use super::observe::{Observer, Unobserved};
 use super::port::Port;
 use super::sub_pool::{SubPool, Thrift};
-use super::watch::{Doorbells, Step, Wake, Watch};
-use crate::engine::{Action, Engine, Outcome as Ended, TEXT_BYTES, Ticket};
-use crate::ids::{EndpointIndex, RunId};
-use crate::lane::{ControlOutcome, EndpointSpec, Event, ExitCause, Job, Lane, LaneError, Outcome, Poison, Stage};
-use crate::mailbox::{LONG_TEXT, Peer, Text, Words, extension};
+use super::watch::{Doorbells, Watch};
+use crate::engine::{Engine, Ticket};
+use crate::ids::EndpointIndex;
+use crate::lane::{EndpointSpec, ExitCause, Lane, Poison};
+use crate::mailbox::{LONG_TEXT, Text, Words};
 use crate::time::Instant;
+use crate::wire::Protocol;
 use crate::wire::control::ControlRequest;
-use crate::wire::{DispatchIdentity, Protocol};
 
 /// A message: what stands in front of a child's text, and the text.
 type Message = Text<{ LONG_TEXT + 256 }>;
@@ -28,16 +26,16 @@ type Message = Text<{ LONG_TEXT + 256 }>;
 /// waits. After [`new`](Self::new) no method on the way of a task allocates or formats.
 #[derive(Debug)]
 pub struct Driver<W, O = Unobserved> {
-    engine: Engine,
+    pub(super) engine: Engine,
     pub(super) ports: Vec<Port<W>>,
-    busy: BusySet,
-    controls: Controls,
-    text: Text<LONG_TEXT>,
-    message: Message,
-    kills: Vec<EndpointIndex>,
-    poisoned: Vec<EndpointIndex>,
+    pub(super) busy: BusySet,
+    pub(super) controls: Controls,
+    pub(super) text: Text<LONG_TEXT>,
+    pub(super) message: Message,
+    pub(super) kills: Vec<EndpointIndex>,
+    pub(super) poisoned: Vec<EndpointIndex>,
     pub(super) subs: Thrift,
-    observer: O,
+    pub(super) observer: O,
 }
 
 impl<W: Words> Driver<W> {
@@ -117,310 +115,6 @@ impl<W: Words, O: Observer> Driver<W, O> {
         self.subs.recent_task()
     }
 
-    /// One bounded round: takes in what busy endpoints published, tells the engine, sends what it wants sent. Costs what
-    /// changed, not what exists (E-37).
-    pub fn step(&mut self, now: Instant, bells: &mut impl Doorbells) -> Step {
-        self.round(now, Wake::All, bells)
-    }
-
-    /// As [`step`](Self::step), which wakes whatever child there is something for; `wake` may leave that for a later round.
-    pub fn round(&mut self, now: Instant, wake: Wake, bells: &mut impl Doorbells) -> Step {
-        self.observer.begin_round(now);
-        let mut progressed = false;
-        let mut deadline = self.controls.deadline();
-        let mut from = 0;
-        while let Some(endpoint) = self.busy.next_from(from) {
-            from = endpoint.index() + 1;
-            progressed |= self.poll(endpoint, now, bells);
-            deadline = earliest(deadline, self.ports[endpoint.index()].lane.deadline());
-        }
-        if self.controls.queued() > 0 {
-            progressed |= self.send_controls(now, bells);
-        }
-        // Completions were processed above, so nothing is placed on stale knowledge (E-35).
-        let mut may_wake = wake == Wake::All;
-        let held = loop {
-            let spare = self.spares_a_wake(now);
-            let held = spare.filter(|_| !may_wake);
-            self.engine.hold_subs(held.is_some());
-            let Some(action) = self.engine.next_action() else { break held };
-            // One at a time: the next look shows whether it helped.
-            may_wake &= spare.is_none();
-            self.perform(action, now, bells);
-            progressed = true;
-        };
-        Step { progressed, deadline, held }
-    }
-
-    /// Takes in everything that one endpoint has to say.
-    #[inline]
-    fn poll(&mut self, endpoint: EndpointIndex, now: Instant, bells: &mut impl Doorbells) -> bool {
-        let mut progressed = false;
-        loop {
-            let port = &mut self.ports[endpoint.index()];
-            let event = port.lane.poll(&port.words, now, &mut self.text);
-            // Looked at where it is: most of its bytes are for what goes wrong.
-            let Some(event) = &event else { break };
-            self.take_in(endpoint, event, now);
-            progressed = true;
-            // Most often that was all, and another look would find nothing.
-            if self.ports[endpoint.index()].lane.is_quiet() {
-                break;
-            }
-        }
-        let port = &mut self.ports[endpoint.index()];
-        let held = port.held_active.is_some() || port.held_staged.is_some();
-        if port.lane.wants_shutdown() {
-            port.lane.request_stop(&port.words);
-            if port.lane.take_kill(now) {
-                self.kills.push(endpoint);
-            }
-        }
-        if held {
-            progressed |= self.send_held(endpoint, now);
-        }
-        self.settle(endpoint, bells);
-        progressed
-    }
-
-    /// After anything was done on a lane: wakes the child if something was published to it asleep, and keeps the busy set.
-    #[inline(always)]
-    fn settle(&mut self, endpoint: EndpointIndex, bells: &mut impl Doorbells) {
-        let port = &mut self.ports[endpoint.index()];
-        if port.lane.take_published() {
-            if port.lane.child() == Peer::Known && extension::take_sleeper(&port.words) {
-                bells.ring(endpoint);
-                self.observer.note(endpoint, Fact::Rung);
-            }
-            bells.published(endpoint);
-        }
-        if port.is_quiet() {
-            self.busy.remove(endpoint);
-        } else {
-            self.busy.insert(endpoint);
-        }
-    }
-
-    /// Tells the engine, or the waiter of a control, what happened.
-    #[inline]
-    fn take_in(&mut self, endpoint: EndpointIndex, event: &Event<Ticket, ControlTicket>, now: Instant) {
-        match *event {
-            Event::Staged { key, preparation } => {
-                self.observer.note(endpoint, Fact::Staged { ticket: key, preparation });
-                self.engine.staged(key);
-            }
-            Event::Accepted { key } => {
-                self.observer.note(endpoint, Fact::Accepted { ticket: key });
-                self.engine.accepted(key);
-            }
-            Event::Completed { key, ref outcome } => self.completed(endpoint, key, outcome, now),
-            Event::Control { key, ref outcome } => {
-                let result = match *outcome {
-                    ControlOutcome::Done(result) => Ok(result),
-                    ControlOutcome::Failed { code } => {
-                        let mut text = Text::new();
-                        text.push_str(self.text.as_str());
-                        Err(ControlFault::Failed { code, text })
-                    }
-                    ControlOutcome::Poisoned(reason) => Err(ControlFault::Dead(reason)),
-                    ControlOutcome::Stopped => Err(ControlFault::Stopped),
-                };
-                self.observer.note(endpoint, Fact::ControlEnded { succeeded: result.is_ok() });
-                self.controls.end(key, result);
-            }
-            Event::Poisoned { reason } => {
-                self.observer.note(endpoint, Fact::Poisoned { reason });
-                self.describe(endpoint, format_args!("{reason}; {}", reason.remedy()));
-                // Only an endpoint that the engine was not told of could be refused, and then it sends nothing there.
-                let _ = self.engine.endpoint_dead(endpoint, self.message.as_str());
-                self.poisoned.push(endpoint);
-                self.drop_held(endpoint);
-            }
-        }
-    }
-
-    #[inline]
-    fn completed(&mut self, endpoint: EndpointIndex, ticket: Ticket, outcome: &Outcome, now: Instant) {
-        self.observer.note(endpoint, Fact::Completed { ticket, outcome: *outcome });
-        let lane = &self.ports[endpoint.index()].lane;
-        match *outcome {
-            Outcome::Success => {
-                self.learn(endpoint, now);
-                self.engine.completed(ticket, Ended::Success);
-            }
-            Outcome::Skipped => {
-                self.engine.completed(ticket, Ended::Skipped);
-            }
-            Outcome::TaskFailure { code } => self.task_failed(endpoint, ticket, code),
-            Outcome::EndpointFailure { identity, phase, since } => {
-                let reason = lane.poison().unwrap_or(Poison::Driver);
-                let running = extension::says_running(&self.ports[endpoint.index()].words, &identity);
-                self.describe(endpoint, reason);
-                let _ = write!(self.message, "; it held {identity}");
-                if let Some(callable) = Callable::of(&self.engine, &self.observer, ticket) {
-                    let _ = write!(self.message, " of {callable}");
-                }
-                let (stage, age, remedy) = (Stage { phase, running }, now.since(since), reason.remedy());
-                let _ = write!(self.message, ", {stage}, published {age:?} ago; {remedy}");
-                self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
-            }
-        }
-    }
-
-    /// The child reported an error: whose, which, its text, and what it ran (L-28).
-    #[cold]
-    fn task_failed(&mut self, endpoint: EndpointIndex, ticket: Ticket, code: i32) {
-        let Self { engine, observer, ports, text, message, .. } = self;
-        // A long text is cut rather than this.
-        let mut whose: Text<128> = Text::new();
-        if let Some(callable) = Callable::of(engine, observer, ticket) {
-            let _ = write!(whose, "; in {callable}");
-        }
-        message.clear();
-        let _ = write!(message, "{}: code {code}: ", ports[endpoint.index()].lane.spec().label);
-        let room = TEXT_BYTES.saturating_sub(message.as_str().len() + whose.as_str().len());
-        let text = text.as_str();
-        message.push_str(&text[..text.floor_char_boundary(room)]);
-        message.push_str(whose.as_str());
-        engine.completed(ticket, Ended::TaskFailure(message.as_str()));
-    }
-
-    /// Writes `<label> (pid <n>): <reason>` into the message.
-    #[cold]
-    fn describe(&mut self, endpoint: EndpointIndex, reason: impl core::fmt::Display) {
-        let spec = self.ports[endpoint.index()].lane.spec();
-        self.message.clear();
-        let _ = match spec.pid {
-            Some(pid) => write!(self.message, "{} (pid {pid}): {reason}", spec.label),
-            None => write!(self.message, "{}: {reason}", spec.label),
-        };
-    }
-
-    #[inline]
-    fn perform(&mut self, action: Action, now: Instant, bells: &mut impl Doorbells) {
-        let endpoint = match action {
-            Action::Dispatch { ticket, endpoint, prepare_only } => {
-                let port = &mut self.ports[endpoint.index()];
-                match prepare_only {
-                    _ if !port.lane.is_held_back(prepare_only) => self.send(endpoint, ticket, prepare_only, now),
-                    false => port.held_active = Some(ticket),
-                    true => port.held_staged = Some(ticket),
-                }
-                endpoint
-            }
-            Action::Activate { run, endpoint, ticket } => {
-                self.activate(endpoint, run, ticket, now);
-                endpoint
-            }
-            Action::Withdraw { endpoint, ticket } => {
-                self.withdraw(endpoint, ticket, now);
-                endpoint
-            }
-        };
-        self.settle(endpoint, bells);
-    }
-
-    /// Sends what waits for its lane, unless a control holds it back (L-21).
-    #[inline(never)]
-    fn send_held(&mut self, endpoint: EndpointIndex, now: Instant) -> bool {
-        let mut sent = false;
-        for prepare_only in [false, true] {
-            let port = &mut self.ports[endpoint.index()];
-            let held = if prepare_only { &mut port.held_staged } else { &mut port.held_active };
-            let Some(ticket) = *held else { continue };
-            if port.lane.is_held_back(prepare_only) {
-                continue;
-            }
-            *held = None;
-            sent = true;
-            self.send(endpoint, ticket, prepare_only, now);
-        }
-        sent
-    }
-
-    /// Publishes a dispatch. What it carries is put together in one place, so that nothing of it is copied on the way.
-    #[inline(never)]
-    fn send(&mut self, endpoint: EndpointIndex, ticket: Ticket, prepare_only: bool, now: Instant) {
-        let Self { engine, ports, observer, .. } = self;
-        let Port { words, lane, sent, .. } = &mut ports[endpoint.index()];
-        *sent = now;
-        // A dispatch that is over meanwhile has no payload, and nobody waits for it.
-        let Some(payload) = engine.payload(ticket) else { return };
-        let job = Job {
-            key: ticket,
-            run: payload.run,
-            slot: payload.pipeline_slot,
-            generation: payload.generation,
-            digest: payload.digest,
-            config: payload.config,
-            blob: payload.blob,
-            limit: payload.deadline,
-            prepare_only,
-        };
-        match lane.submit(words, &job, now) {
-            Ok(dispatch) => {
-                let (run, slot, generation, digest) = (job.run, job.slot, job.generation, job.digest);
-                let identity = DispatchIdentity { run, slot, generation, dispatch };
-                observer.note(endpoint, Fact::Dispatched { ticket, identity, digest, prepare_only });
-            }
-            Err(error) => {
-                if !matches!(error, LaneError::Poisoned(_) | LaneError::Stopping) {
-                    // The engine and the lane disagree about what is free: nothing here can be trusted (L-26).
-                    lane.set_poison(Poison::Driver, now);
-                }
-                self.refuse(endpoint, ticket, error);
-            }
-        }
-    }
-
-    /// A dispatch that could not be sent ends as a failure of its endpoint, once (L-2).
-    #[cold]
-    fn refuse(&mut self, endpoint: EndpointIndex, ticket: Ticket, error: LaneError) {
-        self.observer.note(endpoint, Fact::Refused { ticket });
-        self.describe(endpoint, error);
-        self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
-    }
-
-    fn activate(&mut self, endpoint: EndpointIndex, run: RunId, ticket: Ticket, now: Instant) {
-        let port = &mut self.ports[endpoint.index()];
-        if port.held_staged == Some(ticket) {
-            // Never published: it goes out as an ordinary task of the run that now executes.
-            port.held_active = port.held_staged.take();
-            self.send_held(endpoint, now);
-            return;
-        }
-        match port.lane.activate(&port.words, run, now) {
-            Ok(()) => self.observer.note(endpoint, Fact::Activated { ticket }),
-            Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
-            // The engine and the lane disagree about what is staged: nothing on this endpoint can be trusted (L-26).
-            Err(_) => port.lane.set_poison(Poison::Driver, now),
-        }
-    }
-
-    fn withdraw(&mut self, endpoint: EndpointIndex, ticket: Ticket, now: Instant) {
-        let port = &mut self.ports[endpoint.index()];
-        if port.held_staged == Some(ticket) {
-            port.held_staged = None;
-            self.observer.note(endpoint, Fact::Completed { ticket, outcome: Outcome::Skipped });
-            self.engine.completed(ticket, Ended::Skipped);
-            return;
-        }
-        match port.lane.withdraw(&port.words, ticket, now) {
-            Ok(()) | Err(LaneError::Poisoned(_) | LaneError::Stopping) => {}
-            Err(_) => port.lane.set_poison(Poison::Driver, now),
-        }
-    }
-
-    /// Ends dispatches that were never published to a lane that takes nothing any more.
-    fn drop_held(&mut self, endpoint: EndpointIndex) {
-        let port = &mut self.ports[endpoint.index()];
-        let reason = port.lane.poison();
-        for ticket in [port.held_active.take(), port.held_staged.take()].into_iter().flatten() {
-            let error = reason.map_or(LaneError::Stopping, LaneError::Poisoned);
-            self.refuse(endpoint, ticket, error);
-        }
-    }
-
     /// Asks for a control on an endpoint. One at a time is sent, the others queue; the result is fetched with
     /// [`control_result`](Self::control_result). `timeout` counts from now and includes every delay; past it the endpoint is
     /// poisoned, because what the child did is unknown (L-22).
@@ -452,39 +146,13 @@ impl<W: Words, O: Observer> Driver<W, O> {
         self.controls.ended()
     }
 
-    fn send_controls(&mut self, now: Instant, bells: &mut impl Doorbells) -> bool {
-        let mut progressed = false;
-        loop {
-            let Self { controls, ports, .. } = self;
-            let is_free = |endpoint: EndpointIndex| !ports[endpoint.index()].lane.has_control();
-            let before = controls.queued();
-            let next = controls.take_sendable(now, is_free);
-            progressed |= controls.queued() != before;
-            let Some(Sendable { ticket, endpoint, request, deadline }) = next else { break };
-            let port = &mut self.ports[endpoint.index()];
-            match port.lane.control(&port.words, ticket, &request, deadline, now) {
-                Ok(()) => self.observer.note(endpoint, Fact::ControlSent { command: request.command() }),
-                Err(error) => {
-                    let fault = match error {
-                        LaneError::Poisoned(reason) => ControlFault::Dead(reason),
-                        LaneError::Stopping => ControlFault::Stopped,
-                        _ => ControlFault::Dead(Poison::Driver),
-                    };
-                    self.controls.end(ticket, Err(fault));
-                }
-            }
-            self.settle(endpoint, bells);
-        }
-        progressed
-    }
-
     /// A child has ended. What it published before is taken in first; then its endpoint is dead, and a running task of it ends
     /// once [`subtree_gone`](Self::subtree_gone) is reported (L-27). Call [`step`](Self::step) afterwards.
     pub fn child_exited(&mut self, endpoint: EndpointIndex, cause: ExitCause, now: Instant) {
         if endpoint.index() < self.ports.len() {
-            self.poll(endpoint, now, &mut Silence);
+            self.attend(endpoint, now, &mut Silence);
             self.ports[endpoint.index()].lane.child_exited(cause, now);
-            self.poll(endpoint, now, &mut Silence);
+            self.attend(endpoint, now, &mut Silence);
         }
     }
 
@@ -561,9 +229,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
     /// finds one of them changed must [`step`](Self::step).
     pub fn watches(&self, out: &mut Vec<Watch>) {
         out.clear();
-        let mut from = 0;
-        while let Some(endpoint) = self.busy.next_from(from) {
-            from = endpoint.index() + 1;
+        for endpoint in self.busy.iter() {
             self.ports[endpoint.index()].lane.watch(|at, seen| out.push(Watch { endpoint, at, seen }));
         }
     }
@@ -574,12 +240,4 @@ struct Silence;
 
 impl Doorbells for Silence {
     fn ring(&mut self, _: EndpointIndex) {}
-}
-
-#[inline]
-fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -8,6 +8,8 @@ mod driver;
 mod error;
 mod observe;
 mod port;
+mod round;
+mod send;
 mod sub_pool;
 mod watch;
 

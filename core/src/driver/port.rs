@@ -26,9 +26,15 @@ impl<W: crate::mailbox::Words> Port<W> {
         Self { words, lane, held_active: None, held_staged: None, sent: Instant::from_nanos(0), counted: (0, 0) }
     }
 
+    /// Whether a dispatch waits for its lane.
+    #[inline]
+    pub(super) fn holds_back(&self) -> bool {
+        self.held_active.is_some() || self.held_staged.is_some()
+    }
+
     /// Whether nothing needs to be looked at until somebody sends something.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        self.lane.is_quiet() && self.held_active.is_none() && self.held_staged.is_none()
+        self.lane.is_quiet() && !self.holds_back()
     }
 }

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
+use super::port::Port;
 use super::{Driver, Observer};
-use crate::ids::EndpointIndex;
 use crate::mailbox::{Peer, Words, extension};
 use crate::time::Instant;
 
@@ -85,35 +85,40 @@ impl Thrift {
         self.slow = Some((busy, Instant::from_nanos(again)));
         None
     }
-}
 
-impl<W: Words, O: Observer> Driver<W, O> {
-    /// A task of `endpoint` has ended, as the driver sees at `now`.
+    /// No task waits for a child at work.
     #[inline]
-    pub(super) fn learn(&mut self, endpoint: EndpointIndex, now: Instant) {
-        let took = now.as_nanos().saturating_sub(self.ports[endpoint.index()].sent.as_nanos());
-        if took < self.subs.window {
-            self.subs.took(took);
+    pub(super) const fn forget_held(&mut self) {
+        self.held = None;
+    }
+
+    /// A task of `port` has ended, as the driver sees at `now`.
+    #[inline]
+    pub(super) fn learn<W: Words>(&mut self, port: &mut Port<W>, now: Instant) {
+        let took = now.as_nanos().saturating_sub(port.sent.as_nanos());
+        if took < self.window {
+            self.took(took);
         } else {
-            self.learn_from_child(endpoint, took);
+            self.learn_from_child(port, took);
         }
     }
 
     /// Most of `elapsed` may have been wakes, of the child and of the driver: short tasks would pass for long ones, be spread over
     /// more children, and cost more wakes. The child knows better. Its counts may be those of a moment ago, and a lie makes no task
     /// longer than it was.
-    fn learn_from_child(&mut self, endpoint: EndpointIndex, elapsed: u64) {
-        let port = &mut self.ports[endpoint.index()];
+    fn learn_from_child<W: Words>(&mut self, port: &mut Port<W>, elapsed: u64) {
         if port.lane.child() != Peer::Known {
-            return self.subs.took(elapsed);
+            return self.took(elapsed);
         }
         let counted = extension::tasks(&port.words);
         let before = core::mem::replace(&mut port.counted, counted);
         if let Some(each) = counted.1.wrapping_sub(before.1).checked_div(counted.0.wrapping_sub(before.0)) {
-            self.subs.took(each.min(elapsed));
+            self.took(each.min(elapsed));
         }
     }
+}
 
+impl<W: Words, O: Observer> Driver<W, O> {
     /// Until when the next SUB task is better left to a child that is at work and about to be done than to an idle one: where
     /// that one sleeps, or would take turns with the others on the same CPUs. Spared long enough, it falls asleep.
     #[inline]
@@ -128,7 +133,7 @@ impl<W: Words, O: Observer> Driver<W, O> {
         match spare {
             Some(spare) => self.subs.holds(spare.busy, now),
             None => {
-                self.subs.held = None;
+                self.subs.forget_held();
                 None
             }
         }

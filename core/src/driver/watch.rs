@@ -36,6 +36,33 @@ pub struct Step {
     pub held: Option<Instant>,
 }
 
+/// What a part of a round came to, small enough to be handed on in registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Whether anything changed.
+    pub(super) progressed: bool,
+    /// When something falls due by itself; [`Instant::NEVER`] if nothing does.
+    pub(super) due: Instant,
+}
+
+impl Part {
+    /// Nothing was there to do.
+    pub(super) const IDLE: Self = Self { progressed: false, due: Instant::NEVER };
+
+    /// Something was done, and nothing is left.
+    pub(super) const DONE: Self = Self { progressed: true, due: Instant::NEVER };
+
+    #[inline(always)]
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { progressed: self.progressed | other.progressed, due: self.due.min(other.due) }
+    }
+
+    #[inline(always)]
+    pub(super) fn step(self, held: Option<Instant>) -> Step {
+        Step { progressed: self.progressed, deadline: Some(self.due).filter(|due| *due != Instant::NEVER), held }
+    }
+}
+
 /// A word that the next event of a busy endpoint will change, and what it held when the driver last looked. It can be
 /// watched without the lock around the driver; only when it differs is the lock worth taking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -53,6 +53,7 @@ impl ArgsArena {
     }
 
     /// The encoded list; the byte at offset 8 is aligned to 64.
+    #[inline]
     pub(super) fn blob(&self, args: ArgsRef) -> &[u8] {
         if args.line == NIL {
             return &EMPTY.as_bytes()[LEAD..];

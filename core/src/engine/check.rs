@@ -24,12 +24,11 @@ impl Engine {
     /// starts as; that of a group is nothing in particular until it has its member table.
     pub(super) fn check_target(&self, submission: &Submission<'_>) -> Result<Kind, EngineError> {
         let members = submission.members.len();
-        if members == 0 {
-            return Err(EngineError::NoMembers);
-        }
         match submission.target {
-            Target::NextLevel(_) | Target::Sub if members != 1 => Err(EngineError::MemberCount { targets: 1, members }),
-            Target::NextLevel(worker) => Ok(Kind::NextLevel(self.live_worker(worker)?)),
+            Target::NextLevel(worker) if members == 1 => Ok(Kind::NextLevel(self.live_worker(worker)?)),
+            _ if members == 0 => Err(EngineError::NoMembers),
+            Target::NextLevel(_) => Err(EngineError::MemberCount { targets: 1, members }),
+            Target::Sub if members != 1 => Err(EngineError::MemberCount { targets: 1, members }),
             Target::NextLevelGroup(targets) => {
                 if targets.len() != members {
                     return Err(EngineError::MemberCount { targets: targets.len(), members });

@@ -24,7 +24,55 @@ impl Engine {
 
     /// A dispatch ended. Frees its lane, and ends the task when it was the last member (E-24). Process this before
     /// asking for new actions (E-35).
+    #[inline]
     pub fn completed(&mut self, ticket: Ticket, outcome: Outcome<'_>) -> Report {
+        if matches!(outcome, Outcome::Success) && self.end_single(ticket) {
+            return Report::Counted;
+        }
+        self.end_any(ticket, outcome)
+    }
+
+    /// The usual end, in one go: a task that is no group has succeeded. `false` if it is anything else; nothing has changed
+    /// then.
+    #[inline(always)]
+    fn end_single(&mut self, ticket: Ticket) -> bool {
+        let Some(record) = self.slots.get_mut(ticket.slot) else { return false };
+        let worker = match record.kind {
+            Kind::NextLevel(worker) => worker,
+            Kind::Sub => record.runner,
+            Kind::Group { .. } | Kind::Slab => return false,
+        };
+        if record.serial != ticket.serial || record.state != TaskState::Running || record.error.is_some() {
+            return false;
+        }
+        record.advance(TaskEvent::Succeed);
+        let owed = u32::from(!core::mem::replace(&mut record.accepted, true));
+        let (run, has_edges) = (record.run, record.has_edges());
+        if !has_edges {
+            // Nobody waits for it and it held nobody.
+            record.drop_reference(ticket.slot, &mut self.unreferenced);
+        }
+        self.slots.mark_finished(ticket.slot);
+        self.free_lane(worker, ticket);
+        if has_edges {
+            self.end_tasks(ticket.slot);
+        }
+        if self.unreferenced != NIL {
+            self.consume_unreferenced();
+        }
+        self.signals.task_ended = true;
+        if let Some(live) = self.live[run.index()].as_mut() {
+            live.owed -= owed;
+            if live.closed {
+                self.signals.run_changed |= owed > 0 && live.owed == 0;
+                self.settle_run(run);
+            }
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn end_any(&mut self, ticket: Ticket, outcome: Outcome<'_>) -> Report {
         if !self.is_current(ticket) {
             return Report::Late;
         }
@@ -103,16 +151,8 @@ impl Engine {
             }
         }
         self.slots.mark_finished(ticket.slot);
-        let slot = &self.slots[ticket.slot];
-        if slot.consumers == NIL && slot.producers == NIL {
-            // Nobody waits for it and it held nobody.
-            self.drop_reference(ticket.slot);
-        } else {
-            self.end_tasks(ticket.slot);
-        }
-        if self.unreferenced != NIL {
-            self.consume_unreferenced();
-        }
+        self.end_tasks(ticket.slot);
+        self.consume_unreferenced();
         self.settle_run(run);
     }
 
@@ -135,12 +175,9 @@ impl Engine {
         };
     }
 
-    /// Moves a task along its machine. An event that the machine refuses would be a fault of this crate.
+    /// Moves a task along its machine.
     pub(super) fn move_task(&mut self, slot: TaskSlot, event: TaskEvent) {
-        let state = &mut self.slots[slot].state;
-        let next = state.on(event);
-        debug_assert!(next.is_some(), "task {slot} in {state:?} has no transition on {event:?}");
-        *state = next.unwrap_or(*state);
+        self.slots[slot].advance(event);
     }
 
     pub(super) fn move_group(&mut self, slot: TaskSlot, event: GroupEvent) {
@@ -251,8 +288,9 @@ impl Engine {
             }
             match consumer.state {
                 TaskState::Pending => {
-                    self.move_task(edge.consumer, TaskEvent::LastProducer);
-                    self.enqueue(edge.consumer);
+                    consumer.advance(TaskEvent::LastProducer);
+                    let (run, kind) = (consumer.run, consumer.kind);
+                    self.enqueue(edge.consumer, run, kind);
                 }
                 // On the worklist already unless its failure has been spread.
                 TaskState::Failed if consumer.spread => {
@@ -295,29 +333,24 @@ impl Engine {
     /// [`consume_unreferenced`](Self::consume_unreferenced).
     #[inline]
     pub(super) fn drop_reference(&mut self, slot: TaskSlot) {
-        let record = &mut self.slots[slot];
-        record.references -= 1;
-        if record.references == 0 {
-            record.queue_next = core::mem::replace(&mut self.unreferenced, slot.0);
-        }
+        self.slots[slot].drop_reference(slot, &mut self.unreferenced);
     }
 
     /// Consumes what nothing refers to any more (E-23): map entries, slab, arguments, and the run's count.
     pub(super) fn consume_unreferenced(&mut self) {
         while self.unreferenced != NIL {
             let slot = TaskSlot(self.unreferenced);
-            self.unreferenced = core::mem::replace(&mut self.slots[slot].queue_next, NIL);
-            self.move_task(slot, TaskEvent::Consume);
-            if self.slots[slot].holds_memory() {
+            let record = &mut self.slots[slot];
+            self.unreferenced = core::mem::replace(&mut record.queue_next, NIL);
+            record.advance(TaskEvent::Consume);
+            if let Some(live) = self.live[record.run.index()].as_mut() {
+                live.alive -= 1;
+            }
+            if record.holds_memory() {
                 self.release_producers(slot, true);
                 self.free_memory(slot);
             }
-            let run = self.slots[slot].run;
-            if let Some(live) = self.live[run.index()].as_mut() {
-                live.alive -= 1;
-            }
-            self.move_task(slot, TaskEvent::Recycle);
-            self.slots.recycle(slot);
+            self.slots.recycle(slot, TaskEvent::Recycle);
             self.signals.released = true;
         }
     }

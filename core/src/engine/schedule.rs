@@ -7,8 +7,8 @@ use crate::ids::{Generation, GroupIndex, PipelineSlot, TaskSlot};
 use super::Engine;
 use super::action::{Action, Outcome, Payload, Ticket};
 use super::group::{GroupEvent, MemberState};
-use super::slot::{Kind, TaskEvent};
-use super::worker::{Life, Occupant, WorkerIndex};
+use super::slot::{Kind, Slot, TaskEvent};
+use super::worker::{Life, Occupant, Worker, WorkerIndex};
 
 /// A launched group whose members are being handed out.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,7 @@ impl Engine {
         if self.work { self.look() } else { None }
     }
 
+    #[inline]
     fn look(&mut self) -> Option<Action> {
         if self.staged_actions > 0
             && let Some(action) = self.next_staged_action()
@@ -45,7 +46,8 @@ impl Engine {
         }
         let action = self.place();
         if action.is_none() {
-            self.work = false;
+            // What is held may be placed although nothing more is reported.
+            self.work = self.subs_held;
             self.signals.work = false;
         }
         action
@@ -98,49 +100,46 @@ impl Engine {
         })
     }
 
-    /// Puts a ready task into its queue.
+    /// Puts a ready task of a run into the queue of its kind.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, slot: TaskSlot) {
-        let run = self.slots[slot].run;
+    pub(super) fn enqueue(&mut self, slot: TaskSlot, run: PipelineSlot, kind: Kind) {
         let Some(live) = self.live[run.index()].as_mut() else { return };
-        match self.slots[slot].kind {
-            Kind::NextLevel(worker) => {
-                self.workers[worker].partitions[run.index()].queue.push(&mut self.slots, slot);
-                // A busy worker of the executing run is listed when it becomes idle.
-                if self.workers[worker].is_idle() || !live.phase.is_executing() {
-                    live.ready.push(&mut self.workers.workers, run, worker);
-                    self.wake();
-                }
-                return;
+        if let Kind::NextLevel(worker) = kind {
+            let entry = &mut self.workers[worker];
+            entry.partitions[run.index()].queue.push(&mut self.slots, slot);
+            // A busy worker of the executing run is listed when it becomes idle.
+            if entry.is_idle() || !live.phase.is_executing() {
+                live.ready.push(&mut self.workers.workers, run, worker);
+                self.wake();
             }
+            return;
+        }
+        match kind {
             Kind::Group { sub: false, .. } => live.groups.push(&mut self.slots, slot),
             Kind::Sub | Kind::Group { sub: true, .. } => live.subs.push(&mut self.slots, slot),
-            Kind::Slab => return,
+            Kind::NextLevel(_) | Kind::Slab => return,
         }
         self.wake();
     }
 
     /// A lane is free again; whatever that makes placeable is listed before anyone sleeps (E-35, T-6).
-    #[inline]
+    #[inline(always)]
     pub(super) fn free_lane(&mut self, worker: WorkerIndex, ticket: Ticket) {
         let occupant = Occupant { slot: ticket.slot, member: ticket.member };
         let entry = &mut self.workers[worker];
-        if entry.staged == Some(occupant) {
+        if entry.active == Some(occupant) {
+            entry.active = None;
+            self.offer(worker);
+        } else if entry.staged == Some(occupant) {
             entry.staged = None;
             self.forget_staged(ticket.slot);
-            return;
         }
-        if entry.active != Some(occupant) {
-            return;
-        }
-        entry.active = None;
-        self.offer(worker);
     }
 
     /// An idle worker looks for something to do.
     #[inline(always)]
     pub(super) fn offer(&mut self, worker: WorkerIndex) {
-        let entry = &mut self.workers[worker];
+        let entry = &self.workers[worker];
         if !entry.is_idle() {
             return;
         }
@@ -159,7 +158,7 @@ impl Engine {
             return;
         }
         if let Some(&run) = self.fifo.first()
-            && !self.workers[worker].partitions[run.index()].queue.is_empty()
+            && !entry.partitions[run.index()].queue.is_empty()
             && let Some(live) = self.live[run.index()].as_mut()
         {
             live.ready.push(&mut self.workers.workers, run, worker);
@@ -188,32 +187,21 @@ impl Engine {
     fn place_single(&mut self, run: PipelineSlot) -> Option<Action> {
         let live = self.live[run.index()].as_mut()?;
         loop {
-            let worker = live.ready.pop(&mut self.workers.workers, run)?;
+            let (_, entry) = live.ready.pop(&mut self.workers.workers, run)?;
             #[cfg(test)]
             {
                 self.looked_at += 1;
             }
-            let entry = &mut self.workers.workers[worker.index()];
             if entry.reserved || !entry.is_idle() {
                 continue;
             }
-            let Some(slot) = entry.partitions[run.index()].queue.pop(&mut self.slots) else { continue };
-            return Some(self.start_single(slot, worker));
+            let Some((slot, record)) = entry.partitions[run.index()].queue.pop(&mut self.slots) else { continue };
+            return Some(start_single(slot, record, entry));
         }
     }
 
     fn is_ready_list_empty(&self, run: PipelineSlot) -> bool {
         self.live(run).is_none_or(|live| live.ready.first().is_none())
-    }
-
-    /// READY → RUNNING, claimed once (E-20).
-    #[inline(always)]
-    fn start_single(&mut self, slot: TaskSlot, worker: WorkerIndex) -> Action {
-        self.move_task(slot, TaskEvent::Claim);
-        let ticket = self.ticket(slot, 0);
-        let entry = &mut self.workers[worker];
-        entry.active = Some(Occupant { slot, member: GroupIndex(0) });
-        Action::Dispatch { ticket, endpoint: entry.endpoint, prepare_only: false }
     }
 
     /// The head of the SUB queue, if enough SUB workers are idle for it; nothing overtakes it (E-32).
@@ -239,8 +227,9 @@ impl Engine {
             }
             _ => {
                 let worker = self.workers.idle_subs.pop()?;
-                self.slots[slot].runner = worker;
-                Some(self.start_single(slot, worker))
+                let record = &mut self.slots[slot];
+                record.runner = worker;
+                Some(start_single(slot, record, &mut self.workers[worker]))
             }
         }
     }
@@ -326,4 +315,14 @@ impl Engine {
             self.offer(worker);
         }
     }
+}
+
+/// READY → RUNNING, claimed once (E-20).
+#[inline]
+fn start_single(slot: TaskSlot, record: &mut Slot, worker: &mut Worker) -> Action {
+    record.advance(TaskEvent::Claim);
+    let member = GroupIndex(0);
+    worker.active = Some(Occupant { slot, member });
+    let ticket = Ticket { slot, member, serial: record.serial };
+    Action::Dispatch { ticket, endpoint: worker.endpoint, prepare_only: false }
 }

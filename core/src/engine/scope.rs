@@ -2,7 +2,7 @@
 
 use crate::ids::{RunId, TaskSlot};
 
-use super::slot::{NIL, SlotTable, TaskState};
+use super::slot::{NIL, Slot, SlotTable, TaskState};
 use super::{Engine, EngineError, RINGS, Resource, SCOPE_DEPTH};
 
 /// The stack of open scopes; each holds one reference on every task that was submitted in it.
@@ -40,10 +40,11 @@ impl ScopeStack {
         (first != NIL).then_some(TaskSlot(first))
     }
 
-    /// The innermost scope takes a task.
-    pub(super) fn add(&mut self, slots: &mut SlotTable, slot: TaskSlot) {
+    /// The innermost scope takes the task whose record `slot` is.
+    #[inline]
+    pub(super) fn add(&mut self, record: &mut Slot, slot: TaskSlot) {
         let first = &mut self.tasks[self.depth.saturating_sub(1)];
-        slots[slot].scope_next = core::mem::replace(first, slot.0);
+        record.scope_next = core::mem::replace(first, slot.0);
     }
 
     /// The outer scope takes over a task of one that ends: a failure must be found for as long as its run is built, by those

@@ -78,25 +78,24 @@ impl TaskState {
         Self::Building,
     ];
 
-    /// The state after `event`, `None` where the event is illegal. This is the one place where the machine is declared.
+    /// The state after `event`, `None` where the event is illegal. With [`TaskEvent::leads_to`] this is the one place where the
+    /// machine is declared.
     #[must_use]
     pub const fn on(self, event: TaskEvent) -> Option<Self> {
-        Some(match (self, event) {
-            (Self::Free, TaskEvent::Reserve) => Self::Building,
-            (Self::Building, TaskEvent::Abandon) => Self::Free,
-            (Self::Building, TaskEvent::PublishReady) => Self::Ready,
-            (Self::Building, TaskEvent::PublishPending) => Self::Pending,
-            (Self::Building, TaskEvent::PublishPoisoned) => Self::Failed,
-            (Self::Building, TaskEvent::Materialise) => Self::Completed,
-            (Self::Pending, TaskEvent::LastProducer) => Self::Ready,
-            (Self::Ready, TaskEvent::Claim) => Self::Running,
-            (Self::Pending | Self::Ready, TaskEvent::Poison) => Self::Failed,
-            (Self::Running, TaskEvent::Succeed) => Self::Completed,
-            (Self::Running, TaskEvent::Fail) => Self::Failed,
-            (Self::Completed | Self::Failed, TaskEvent::Consume) => Self::Consumed,
-            (Self::Consumed, TaskEvent::Recycle) => Self::Free,
-            _ => return None,
-        })
+        use TaskEvent as E;
+        let legal = match event {
+            E::Reserve => matches!(self, Self::Free),
+            E::Abandon | E::PublishReady | E::PublishPending | E::PublishPoisoned | E::Materialise => {
+                matches!(self, Self::Building)
+            }
+            E::LastProducer => matches!(self, Self::Pending),
+            E::Claim => matches!(self, Self::Ready),
+            E::Poison => matches!(self, Self::Pending | Self::Ready),
+            E::Succeed | E::Fail => matches!(self, Self::Running),
+            E::Consume => matches!(self, Self::Completed | Self::Failed),
+            E::Recycle => matches!(self, Self::Consumed),
+        };
+        if legal { Some(event.leads_to()) } else { None }
     }
 
     /// Whether a task in this state still has something to do to the bytes that it names.
@@ -123,6 +122,22 @@ impl TaskEvent {
         Self::Consume,
         Self::Recycle,
     ];
+
+    /// The state that it leads to, wherever it is legal.
+    #[inline]
+    #[must_use]
+    pub const fn leads_to(self) -> TaskState {
+        match self {
+            Self::Reserve => TaskState::Building,
+            Self::Abandon | Self::Recycle => TaskState::Free,
+            Self::PublishReady | Self::LastProducer => TaskState::Ready,
+            Self::PublishPending => TaskState::Pending,
+            Self::Claim => TaskState::Running,
+            Self::Materialise | Self::Succeed => TaskState::Completed,
+            Self::PublishPoisoned | Self::Fail | Self::Poison => TaskState::Failed,
+            Self::Consume => TaskState::Consumed,
+        }
+    }
 }
 
 /// What a record stands for.
@@ -209,6 +224,29 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Moves the task along its machine. An event that the machine refuses would be a fault of this crate.
+    #[inline]
+    pub(super) fn advance(&mut self, event: TaskEvent) {
+        debug_assert!(self.state.on(event).is_some(), "a task in {:?} has no transition on {event:?}", self.state);
+        self.state = event.leads_to();
+    }
+
+    /// One reference less on the task, whose record `slot` is; one without any goes to the head of `unreferenced`.
+    #[inline]
+    pub(super) fn drop_reference(&mut self, slot: TaskSlot, unreferenced: &mut u32) {
+        self.references -= 1;
+        if self.references == 0 {
+            self.queue_next = core::mem::replace(unreferenced, slot.0);
+        }
+    }
+
+    /// Whether an edge ties it to another task.
+    #[inline]
+    pub(super) fn has_edges(&self) -> bool {
+        // Either list is NIL, all ones, where there is none.
+        self.consumers & self.producers != NIL
+    }
+
     /// Whether anything but the record has to be given back: edges, entries, arguments, a config, a message, a block, a
     /// member table.
     pub(super) fn holds_memory(&self) -> bool {
@@ -285,22 +323,26 @@ impl SlotTable {
     }
 
     /// Takes a record; the caller fills it in. `None` when the window is full.
-    pub(super) fn reserve(&mut self) -> Option<TaskSlot> {
+    #[inline]
+    pub(super) fn reserve(&mut self) -> Option<(TaskSlot, &mut Slot)> {
         let index = self.free;
         if index == NIL {
             return None;
         }
         let slot = &mut self.slots[index as usize];
         self.free = slot.queue_next;
-        slot.state = TaskState::Building;
+        slot.advance(TaskEvent::Reserve);
         slot.queue_next = NIL;
         self.used += 1;
-        Some(TaskSlot(index))
+        Some((TaskSlot(index), slot))
     }
 
     /// Gives a record back under a new serial.
-    pub(super) fn recycle(&mut self, index: TaskSlot) {
+    #[inline]
+    pub(super) fn recycle(&mut self, index: TaskSlot, event: TaskEvent) {
         let slot = &mut self.slots[index.index()];
+        debug_assert_eq!(event.leads_to(), TaskState::Free, "{event:?} does not give a record back");
+        slot.advance(event);
         slot.serial = slot.serial.wrapping_add(1);
         slot.queue_next = self.free;
         self.free = index.0;
@@ -334,6 +376,11 @@ impl SlotTable {
 
     pub(super) fn get(&self, slot: TaskSlot) -> Option<&Slot> {
         self.slots.get(slot.index())
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: TaskSlot) -> Option<&mut Slot> {
+        self.slots.get_mut(slot.index())
     }
 }
 

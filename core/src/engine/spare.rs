@@ -35,6 +35,14 @@ impl Engine {
         self.subs_held = hold;
     }
 
+    /// Whether [`next_action`](Self::next_action) may have something to say, or would if nothing were
+    /// [held](Self::hold_subs).
+    #[inline]
+    #[must_use]
+    pub const fn may_act(&self) -> bool {
+        self.work
+    }
+
     /// The endpoints of all its workers.
     pub fn endpoints(&self) -> impl Iterator<Item = EndpointIndex> + '_ {
         self.workers.workers.iter().map(|worker| worker.endpoint)

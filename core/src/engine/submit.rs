@@ -9,7 +9,7 @@ use crate::wire::{ByteRange, CallConfig, ChipTensor, Digest, TensorTag};
 
 use super::group::GroupState;
 use super::ring::{Ring, RingFull};
-use super::slot::{ArgsRef, BlockRef, Kind, NIL, TaskEvent};
+use super::slot::{ArgsRef, BlockRef, Kind, NIL, Slot, TaskEvent};
 use super::{Engine, EngineError, Resource};
 
 /// Where a task goes.
@@ -86,11 +86,11 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let lease = self.open_slot(run)?;
         let kind = self.check_target(submission)?;
-        let Some(slot) = self.slots.reserve() else {
+        let Some((slot, record)) = self.slots.reserve() else {
             let full = self.window_full();
             return self.submit_again(full, run, submission, allocated);
         };
-        self.prepare(slot, lease, kind, submission);
+        prepare(record, lease, kind, submission);
         let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL };
         if let Err(error) = self.take_in(slot, submission, &mut wiring) {
             self.abandon(slot);
@@ -99,9 +99,6 @@ impl Engine {
         // Nothing fails from here on.
         if wiring.outputs > 0 {
             self.place_outputs(slot, submission, allocated);
-        }
-        if self.slots[slot].entries != NIL {
-            self.insert_entries(slot);
         }
         self.publish(slot, wiring.poison);
         Ok(())
@@ -140,8 +137,7 @@ impl Engine {
         if self.slots.is_full() {
             self.let_go_of_completed(Resource::TaskWindow);
         }
-        let Some(slot) = self.slots.reserve() else { return Err(self.window_full()) };
-        let record = &mut self.slots[slot];
+        let Some((slot, record)) = self.slots.reserve() else { return Err(self.window_full()) };
         record.run = lease;
         record.kind = Kind::Slab;
         record.members = 0;
@@ -151,7 +147,7 @@ impl Engine {
             self.abandon(slot);
             return Err(error);
         }
-        self.scopes.add(&mut self.slots, slot);
+        self.scopes.add(&mut self.slots[slot], slot);
         if let Some(live) = self.live_mut(lease) {
             live.alive += 1;
         }
@@ -184,28 +180,6 @@ impl Engine {
     #[cold]
     fn window_full(&self) -> EngineError {
         self.blocked(Resource::TaskWindow, 1, self.slots.capacity().into())
-    }
-
-    /// Fills a new record with what is known before the arguments are looked at.
-    #[inline]
-    fn prepare(&mut self, slot: TaskSlot, lease: PipelineSlot, kind: Kind, submission: &Submission<'_>) {
-        let record = &mut self.slots[slot];
-        record.run = lease;
-        record.kind = kind;
-        record.digest = *submission.digest;
-        record.members = submission.members.len() as u16;
-        record.ended = 0;
-        record.pending = 0;
-        // Its own end and its scope.
-        record.references = 2;
-        record.accepted = false;
-        record.spread = false;
-        record.diagnostic = false;
-        record.group = GroupState::Waiting;
-        record.deadline = match submission.deadline {
-            None => 0,
-            Some(after) => u64::try_from(after.as_nanos()).unwrap_or(u64::MAX).max(1),
-        };
     }
 
     /// Checks, connects and stores the arguments, and takes the config. The block comes last, so that a submit that
@@ -322,31 +296,32 @@ impl Engine {
     fn abandon(&mut self, slot: TaskSlot) {
         self.unwire(slot);
         self.free_memory(slot);
-        self.move_task(slot, TaskEvent::Abandon);
-        self.slots.recycle(slot);
+        self.slots.recycle(slot, TaskEvent::Abandon);
     }
 
-    /// The task is complete: the run, its scope and the queues learn of it.
+    /// The record is complete: the map, the run, its scope and the queues learn of the task.
     #[inline]
     fn publish(&mut self, slot: TaskSlot, poison: u32) {
-        self.scopes.add(&mut self.slots, slot);
-        let record = &self.slots[slot];
-        let (run, members, pending) = (record.run, record.members, record.pending);
-        if let Some(live) = self.live_mut(run) {
+        let mut record = &mut self.slots[slot];
+        if record.entries != NIL {
+            self.insert_entries(slot);
+            record = &mut self.slots[slot];
+        }
+        self.scopes.add(record, slot);
+        if let Some(live) = self.live[record.run.index()].as_mut() {
             live.alive += 1;
-            live.owed += u32::from(members);
+            live.owed += u32::from(record.members);
             live.used = true;
         }
         if poison != NIL {
             self.publish_poisoned(slot, TaskSlot(poison));
             return;
         }
+        let (run, kind, ready) = (record.run, record.kind, record.pending == 0);
+        record.advance(if ready { TaskEvent::PublishReady } else { TaskEvent::PublishPending });
         self.slots.mark_unfinished(slot);
-        if pending > 0 {
-            self.move_task(slot, TaskEvent::PublishPending);
-        } else {
-            self.move_task(slot, TaskEvent::PublishReady);
-            self.enqueue(slot);
+        if ready {
+            self.enqueue(slot, run, kind);
         }
     }
 
@@ -388,4 +363,25 @@ impl Engine {
             self.members.free(first);
         }
     }
+}
+
+/// Fills a new record with what is known before the arguments are looked at.
+#[inline]
+fn prepare(record: &mut Slot, lease: PipelineSlot, kind: Kind, submission: &Submission<'_>) {
+    record.run = lease;
+    record.kind = kind;
+    record.digest = *submission.digest;
+    record.members = submission.members.len() as u16;
+    record.ended = 0;
+    record.pending = 0;
+    // Its own end and its scope.
+    record.references = 2;
+    record.accepted = false;
+    record.spread = false;
+    record.diagnostic = false;
+    record.group = GroupState::Waiting;
+    record.deadline = match submission.deadline {
+        None => 0,
+        Some(after) => u64::try_from(after.as_nanos()).unwrap_or(u64::MAX).max(1),
+    };
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::ids::{EndpointIndex, GroupIndex, PipelineSlot, TaskSlot, WorkerId};
 
-use super::slot::{NIL, SlotTable};
+use super::slot::{NIL, Slot, SlotTable};
 use super::text::TextRef;
 use super::{EngineError, MAX_WORKERS, WorkerClass, WorkerSpec};
 
@@ -38,7 +38,7 @@ impl TaskQueue {
 
     #[inline]
     pub(super) fn push(&mut self, slots: &mut SlotTable, slot: TaskSlot) {
-        slots[slot].queue_next = NIL;
+        debug_assert_eq!(slots[slot].queue_next, NIL, "a task is on one list at a time");
         match self.tail {
             NIL => self.head = slot.0,
             tail => slots[TaskSlot(tail)].queue_next = slot.0,
@@ -47,13 +47,14 @@ impl TaskQueue {
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, slots: &mut SlotTable) -> Option<TaskSlot> {
+    pub(super) fn pop<'s>(&mut self, slots: &'s mut SlotTable) -> Option<(TaskSlot, &'s mut Slot)> {
         let slot = self.head()?;
-        self.head = core::mem::replace(&mut slots[slot].queue_next, NIL);
+        let record = &mut slots[slot];
+        self.head = core::mem::replace(&mut record.queue_next, NIL);
         if self.head == NIL {
             self.tail = NIL;
         }
-        Some(slot)
+        Some((slot, record))
     }
 
     /// Takes out the first task for which `wanted` holds; the others keep their order.
@@ -116,15 +117,21 @@ impl ReadyList {
         self.tail = worker.0;
     }
 
-    pub(super) fn pop(&mut self, workers: &mut [Worker], run: PipelineSlot) -> Option<WorkerIndex> {
+    #[inline]
+    pub(super) fn pop<'w>(
+        &mut self,
+        workers: &'w mut [Worker],
+        run: PipelineSlot,
+    ) -> Option<(WorkerIndex, &'w mut Worker)> {
         let first = self.first()?;
-        let partition = &mut workers[first.index()].partitions[run.index()];
+        let worker = &mut workers[first.index()];
+        let partition = &mut worker.partitions[run.index()];
         partition.listed = false;
         self.head = partition.next_listed;
         if self.head == NO_WORKER {
             self.tail = NO_WORKER;
         }
-        Some(first)
+        Some((first, worker))
     }
 
     /// The worker after `worker`.

@@ -30,8 +30,8 @@ pub struct Flight<K> {
     pub(super) accepted: bool,
     /// How long it may take from the moment that it may run.
     pub(super) limit: Option<Duration>,
-    /// When it is overdue.
-    pub(super) due: Option<Instant>,
+    /// When it is overdue; [`Instant::NEVER`] without a limit, or while it may not run.
+    pub(super) due: Instant,
     /// [`Act::Activate`] or [`Act::Withdraw`], asked for before the child had staged the frame (L-8).
     pub(super) wanted: Option<Act>,
 }

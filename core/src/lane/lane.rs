@@ -181,7 +181,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         let phase = act.leads_to();
         *lane = Some(slot);
         self.inflight += 1;
-        let due = job.limit.filter(|_| !job.prepare_only).map(|limit| now.saturating_add(limit));
+        let due = if job.prepare_only { Instant::NEVER } else { due(job.limit, now) };
         let (key, limit) = (job.key, job.limit);
         let flight = Flight { key, identity, phase, since: now, accepted: false, wanted: None, limit, due };
         self.frames[slot.index()] = Record::Busy(flight);
@@ -229,7 +229,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Err(LaneError::NothingStaged);
         }
         flight.wanted = Some(Act::Activate);
-        flight.due = flight.limit.map(|limit| now.saturating_add(limit));
+        flight.due = due(flight.limit, now);
         (self.active, self.staged) = (Some(slot), None);
         self.do_wanted(words, slot, now)
     }
@@ -298,6 +298,12 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
         self.set_poison(reason, now);
         LaneError::Poisoned(self.poison().unwrap_or(reason))
     }
+}
+
+/// When a task is overdue that may run from `now` on.
+#[inline]
+fn due(limit: Option<Duration>, now: Instant) -> Instant {
+    limit.map_or(Instant::NEVER, |limit| now.saturating_add(limit))
 }
 
 #[cold]

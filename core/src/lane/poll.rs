@@ -4,11 +4,35 @@ use super::flight::{Flight, Record};
 use super::lane::Life;
 use super::{During, Event, HandOver, Lane, Outcome, Phase, Place, Poison, RawState, Sight, Stage};
 use crate::ids::PipelineSlot;
-use crate::mailbox::{Frame, Text, Words, error_code, extension, read_failure};
+use crate::mailbox::{Frame, Stamp, Text, Words, error_code, extension, read_failure};
 use crate::time::Instant;
 use crate::wire::{DispatchIdentity, FrameState, Preparation};
 
 impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
+    /// The dispatch in the active lane, if all that happened is that it ended well: what most looks at a busy endpoint come
+    /// to. It stands for the [`Event::Completed`] that [`poll`](Self::poll) would give; whatever else there is to see is
+    /// left to that.
+    #[inline]
+    pub fn take_success<W: Words>(&mut self, words: &W) -> Option<K> {
+        let slot = self.active?;
+        let flight = self.flight(slot)?;
+        let frame = Frame::task(slot);
+        let succeeded = matches!(self.life, Life::Open)
+            && frame.state(words) == FrameState::TaskDone.raw()
+            && flight.phase.sees(self.spec.frames, FrameState::TaskDone) == Some(Sight::Done)
+            && (flight.accepted || frame.accepted(words) == 0)
+            && error_code(words, frame) == 0
+            && frame.carries(words, &Stamp::of(self.spec.protocol, &flight.identity));
+        if !succeeded {
+            return None;
+        }
+        let key = flight.key;
+        self.frames[slot.index()] = Record::Free(FrameState::TaskDone);
+        self.active = None;
+        self.inflight -= 1;
+        Some(key)
+    }
+
     /// The next thing that happened, if anything did; call until `None`. `text` receives the child's message with a
     /// [`Outcome::TaskFailure`] or a failed control.
     #[inline]
@@ -80,9 +104,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     #[inline]
     fn is_unchanged(&self, slot: PipelineSlot, found: i32, now: Instant) -> bool {
         let Some(flight) = self.flight(slot) else { return true };
-        found == flight.phase.state().raw()
-            && (flight.accepted || !self.spec.marks_acceptance)
-            && flight.due.is_none_or(|due| due > now)
+        found == flight.phase.state().raw() && (flight.accepted || !self.spec.marks_acceptance) && flight.due > now
     }
 
     #[inline]
@@ -118,7 +140,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return Ok(Some(Event::Accepted { key }));
         }
         match sight {
-            Sight::Same if flight.due.is_some_and(|due| due <= now) => {
+            Sight::Same if flight.due <= now => {
                 let (identity, age) = (flight.identity, now.since(flight.since));
                 let stage = Stage { phase, running: extension::says_running(words, &identity) };
                 Err(Poison::Overdue { identity, stage, age })

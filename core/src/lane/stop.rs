@@ -107,7 +107,7 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
             return self.kill_due();
         }
         let control = self.control.pending().and_then(|pending| pending.deadline);
-        let task = self.active().and_then(|flight| flight.due);
+        let task = self.active().map(|flight| flight.due).filter(|due| *due != Instant::NEVER);
         match (control, task) {
             (Some(control), Some(task)) => Some(control.min(task)),
             (control, task) => control.or(task),

@@ -30,11 +30,13 @@ pub fn show_child<W: Words>(words: &W) {
 }
 
 /// Child: what the parent is.
+#[inline]
 pub fn parent<W: Words>(words: &W) -> Peer {
     peer(words.read(at::PARENT) == at::PARENT_MAGIC)
 }
 
 /// Parent, after INIT_READY: what the child is.
+#[inline]
 pub fn child<W: Words>(words: &W) -> Peer {
     peer(words.read(at::CHILD) == at::CHILD_MAGIC)
 }
@@ -55,12 +57,14 @@ pub fn announce_awake<W: Words>(words: &W) {
 }
 
 /// Parent: whether the child had announced that it sleeps. It may be awake by now.
+#[inline]
 pub fn sleeps<W: Words>(words: &W) -> bool {
     words.load_relaxed(at::PARKED) == 1
 }
 
 /// Parent, after a publish: fences, looks whether the child sleeps, and takes its announcement back. `true` obliges the
 /// caller to wake the child in the kernel.
+#[inline]
 pub fn take_sleeper<W: Words>(words: &W) -> bool {
     words.fence();
     words.load_relaxed(at::PARKED) == 1 && words.compare_exchange(at::PARKED, 1, 0).is_ok()
@@ -176,6 +180,7 @@ pub fn show_tasks<W: Words>(words: &W, tasks: u64, busy: u64) {
 }
 
 /// Parent: what the child last counted, tasks and the nanoseconds in them; zeros of a stranger. A hint, as [`Side::cpu_hint`].
+#[inline]
 pub fn tasks<W: Words>(words: &W) -> (u64, u64) {
     (words.read(at::STATUS_TASKS), words.read(at::STATUS_BUSY_NANOS))
 }

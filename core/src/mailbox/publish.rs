@@ -1,10 +1,10 @@
 //! Parent: one task into one frame, in the order of L-4.
 
-use zerocopy::IntoBytes as _;
+use static_assertions::const_assert_eq;
+use zerocopy::{Immutable, IntoBytes};
 
 use super::{Frame, Peer, Stamp, Words};
-use crate::wire::frame as at;
-use crate::wire::{CallConfig, Digest, FrameState, OUTPUT_PREFIX_BYTES};
+use crate::wire::{CallConfig, Digest, FrameState, OUTPUT_PREFIX_BYTES, PipelineSlotLease, args, frame as at};
 
 /// Everything that a task frame carries.
 #[derive(Clone, Copy, Debug)]
@@ -31,44 +31,71 @@ const CONFIG_HEAD: usize = size_of::<CallConfig>() - OUTPUT_PREFIX_BYTES;
 pub fn publish<W: Words>(words: &W, frame: Frame, task: &Publication<'_>, peer: Peer, state: FrameState) {
     match peer {
         Peer::Known => fill::<W, true>(words, frame, task),
-        Peer::Stranger => fill_all(words, frame, task),
+        Peer::Stranger => fill_all(words, frame, *task),
     }
     words.store(frame.at(at::STATE), state.raw());
 }
 
+/// By value: for a reference every publication, to known children as well, would first be put together in memory.
 #[inline(never)]
-fn fill_all<W: Words>(words: &W, frame: Frame, task: &Publication<'_>) {
-    fill::<W, false>(words, frame, task);
+fn fill_all<W: Words>(words: &W, frame: Frame, task: Publication<'_>) {
+    fill::<W, false>(words, frame, &task);
 }
 
 /// Puts every field but the state in its place.
 #[inline]
 fn fill<W: Words, const KNOWN: bool>(words: &W, frame: Frame, task: &Publication<'_>) {
-    put32::<W, KNOWN>(words, frame.at(at::ERROR), 0);
-    put::<W, KNOWN>(words, frame.at(at::MESSAGE), &[0; 8]);
-    put32::<W, KNOWN>(words, frame.at(at::ACCEPTED), 0);
-    put32::<W, KNOWN>(words, frame.at(at::PREPARATION), 0);
+    words.store_relaxed(frame.at(at::ERROR), 0);
+    if !KNOWN || words.read(frame.at(at::MESSAGE)) != 0 {
+        words.write(frame.at(at::MESSAGE), 0);
+    }
     let (config, prefix) = task.config.as_bytes().split_at(CONFIG_HEAD + 8);
     put::<W, KNOWN>(words, frame.at(at::CONFIG), config);
     // The reader of an empty prefix looks at its first byte and no further, so nor do we.
     if !KNOWN || task.config.output_prefix[0] != 0 {
         put::<W, KNOWN>(words, frame.at(at::CONFIG) + config.len(), prefix);
     }
-    put::<W, KNOWN>(words, frame.at(at::LEASE), task.stamp.lease.as_bytes());
-    put::<W, KNOWN>(words, frame.at(at::DIGEST), task.digest.as_bytes());
-    put::<W, KNOWN>(words, frame.at(at::ARGS), task.blob);
-    put::<W, KNOWN>(words, frame.at(at::TRAILER), task.stamp.trailer.as_bytes());
+    put::<W, KNOWN>(words, frame.at(at::LEASE), Call::of(task).as_bytes());
+    if let Some((_, elements)) = task.blob.split_at_checked(args::HEADER_BYTES)
+        && !elements.is_empty()
+    {
+        put_elements::<W, KNOWN>(words, frame.at(at::ARGS) + args::HEADER_BYTES, elements);
+    }
+    // The line of the trailer moves with every dispatch, as that of the state does: nothing in it is worth a look first.
+    words.copy_in(frame.at(at::TRAILER), task.stamp.trailer.as_bytes());
+    words.store_relaxed(frame.at(at::ACCEPTED), 0);
+    words.store_relaxed(frame.at(at::PREPARATION), 0);
+}
+
+/// What stands in a row between the config and the elements of the argument list: put in its place as one.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct Call {
+    lease: PipelineSlotLease,
+    digest: Digest,
+    counts: u64,
+}
+
+const_assert_eq!(at::LEASE + core::mem::offset_of!(Call, digest), at::DIGEST);
+const_assert_eq!(at::LEASE + core::mem::offset_of!(Call, counts), at::ARGS);
+const_assert_eq!(size_of::<u64>(), args::HEADER_BYTES);
+
+impl Call {
+    #[inline(always)]
+    fn of(task: &Publication<'_>) -> Self {
+        let counts = task.blob.first_chunk().map_or(0, |counts| u64::from_le_bytes(*counts));
+        Self { lease: task.stamp.lease, digest: *task.digest, counts }
+    }
+}
+
+/// The one field of any length. A loop of its own: among the rest it would find no free register.
+#[inline(never)]
+fn put_elements<W: Words, const KNOWN: bool>(words: &W, start: usize, elements: &[u8]) {
+    put::<W, KNOWN>(words, start, elements);
 }
 
 /// Writes where bytes differ, or everywhere for a stranger. Inlined, so that fields of known length need no loop.
 #[inline(always)]
 fn put<W: Words, const KNOWN: bool>(words: &W, start: usize, bytes: &[u8]) {
     if KNOWN { words.copy_in_changed(start, bytes) } else { words.copy_in(start, bytes) }
-}
-
-#[inline(always)]
-fn put32<W: Words, const KNOWN: bool>(words: &W, at: usize, value: i32) {
-    if !KNOWN || words.load_relaxed(at) != value {
-        words.store_relaxed(at, value);
-    }
 }
