@@ -52,7 +52,9 @@ pub(crate) fn serve<R: Runner>(
         wait.slept(status.woke(clock::now()));
         match woke {
             Woke::ParentGone => child.orphaned(),
-            Woke::Bell => wait.woken(),
+            Woke::Bell => {
+                wait.show_cpu();
+            }
             Woke::Work | Woke::TimedOut => {}
         }
     }

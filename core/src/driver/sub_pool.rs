@@ -10,8 +10,10 @@ use crate::time::Instant;
 /// When one more SUB child is worth its while. The default always gives a task to whoever is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SubPool {
-    /// About what a wake costs: a task that is done in less is left to a child that is at work, for about that time.
+    /// A task that is done in less is left to a child that is at work, for about that time.
     pub window: Duration,
+    /// What a wake costs: a child at work may have been asleep when its task came, and is waited for so much longer.
+    pub wake: Duration,
     /// Threads that can run at the same time. Where the driver and the children at work are as many, one more only takes turns
     /// with them, so a short task waits longer.
     pub cpus: usize,
@@ -29,6 +31,7 @@ const FORGIVEN: u64 = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Thrift {
     window: u64,
+    wake: u64,
     cpus: usize,
     /// What a task took lately; a moving average.
     recent: u64,
@@ -40,7 +43,8 @@ pub(super) struct Thrift {
 
 impl Thrift {
     pub(super) fn set(&mut self, pool: SubPool) {
-        self.window = u64::try_from(pool.window.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        (self.window, self.wake) = (nanos(pool.window), nanos(pool.wake));
         self.cpus = pool.cpus;
     }
 
@@ -77,7 +81,7 @@ impl Thrift {
         } else {
             self.window
         };
-        let until = Instant::from_nanos(since.as_nanos().saturating_add(patience));
+        let until = Instant::from_nanos(since.as_nanos().saturating_add(patience).saturating_add(self.wake));
         if now < until {
             return Some(until);
         }
@@ -145,10 +149,11 @@ mod tests {
     use super::*;
 
     const WINDOW: u64 = 6_000;
+    const WAKE: u64 = 7_000;
 
     fn thrift(cpus: usize) -> Thrift {
         let mut thrift = Thrift::default();
-        thrift.set(SubPool { window: Duration::from_nanos(WINDOW), cpus });
+        thrift.set(SubPool { window: Duration::from_nanos(WINDOW), wake: Duration::from_nanos(WAKE), cpus });
         thrift
     }
 
@@ -157,15 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window() {
+    fn with_a_cpu_to_spare_a_task_waits_for_about_a_window_and_a_wake() {
+        const PATIENCE: u64 = WINDOW + WAKE;
         let mut thrift = thrift(4);
-        assert_eq!(thrift.holds(1, at(10)), Some(at(WINDOW + 10)));
-        assert_eq!(thrift.holds(1, at(WINDOW)), Some(at(WINDOW + 10)));
-        assert_eq!(thrift.holds(1, at(WINDOW + 10)), None, "since it was first held");
-        assert_eq!(thrift.holds(2, at(WINDOW + 10)), Some(at(2 * WINDOW + 10)), "one more is at work since then");
-        assert_eq!(thrift.holds(1, at(2 * WINDOW)), None, "that one is known to take long");
-        let later = (FORGIVEN + 1) * WINDOW + 10;
-        assert_eq!(thrift.holds(1, at(later)), Some(at(later + WINDOW)));
+        assert_eq!(thrift.holds(1, at(10)), Some(at(PATIENCE + 10)));
+        assert_eq!(thrift.holds(1, at(PATIENCE)), Some(at(PATIENCE + 10)));
+        assert_eq!(thrift.holds(1, at(PATIENCE + 10)), None, "since it was first held");
+        assert_eq!(thrift.holds(2, at(PATIENCE + 10)), Some(at(2 * PATIENCE + 10)), "one more is at work since then");
+        assert_eq!(thrift.holds(1, at(2 * PATIENCE)), None, "that one is known to take long");
+        let later = PATIENCE + FORGIVEN * WINDOW + 10;
+        assert_eq!(thrift.holds(1, at(later)), Some(at(later + PATIENCE)));
     }
 
     #[test]

@@ -4,8 +4,6 @@
 //! announcement back with 1 → 0 *after* its publish and *before* the kernel wake. The other way round the sleeper could
 //! announce again in between and that announcement would be lost.
 
-use core::time::Duration;
-
 use super::Words;
 use crate::wire::DispatchIdentity;
 use crate::wire::extension::{self as at, ChildActivity};
@@ -97,17 +95,6 @@ impl Side {
     pub fn cpu_hint<W: Words>(self, words: &W) -> Option<u16> {
         u16::try_from(words.load_relaxed(self.cpu()).checked_sub(1)?).ok()
     }
-}
-
-/// Parent: what a wake through the kernel takes on this machine, for the child's own waits.
-pub fn show_wake_cost<W: Words>(words: &W, cost: Duration) {
-    words.store_relaxed(at::PARENT_WAKE, i32::try_from(cost.as_nanos()).unwrap_or(i32::MAX));
-}
-
-/// Child: what the parent measured; zero if it did not say, never more than `limit`.
-pub fn wake_cost<W: Words>(words: &W, limit: Duration) -> Duration {
-    let nanos = u64::try_from(words.load_relaxed(at::PARENT_WAKE)).unwrap_or(0);
-    Duration::from_nanos(nanos).min(limit)
 }
 
 /// Parent: whether it and its children at work are more than the CPUs, so that spinning takes a CPU from one of them. Call it
@@ -228,9 +215,7 @@ mod tests {
         }
         for lie in [i32::MIN, -1, i32::MAX] {
             words.store_relaxed(at::CHILD_CPU, lie);
-            words.store_relaxed(at::PARENT_WAKE, lie);
             assert_eq!(Side::Child.cpu_hint(&words), None);
-            assert!(wake_cost(&words, Duration::from_micros(25)) <= Duration::from_micros(25));
         }
         for crowded in [true, false] {
             show_crowd(&words, crowded);

@@ -229,7 +229,6 @@ fn ours() -> BTreeMap<String, usize> {
         ("BaseFrame.payload.buffers.nbytes", payload + core::mem::offset_of!(Buffers, nbytes)),
         ("BaseFrame.extension.parent_magic", extension::PARENT),
         ("BaseFrame.extension.parent_cpu", extension::PARENT_CPU),
-        ("BaseFrame.extension.parent_wake", extension::PARENT_WAKE),
         ("BaseFrame.extension.parent_crowded", extension::PARENT_CROWDED),
         ("BaseFrame.extension.child_magic", extension::CHILD),
         ("BaseFrame.extension.parked", extension::PARKED),

@@ -12,10 +12,8 @@ use super::frame::{EXTENSION, EXTENSION_BYTES};
 pub const PARENT: usize = 61_440;
 /// u32: CPU that the parent last ran on, plus 1; 0 = unknown. A hint, never believed.
 pub const PARENT_CPU: usize = 61_448;
-/// u32: nanoseconds that a wake through the kernel takes here, as the parent measured; 0 = unknown. A hint, never believed.
-pub const PARENT_WAKE: usize = 61_452;
 /// u32: 1 = the parent and its children at work are more than the CPUs. A hint, never believed.
-pub const PARENT_CROWDED: usize = 61_456;
+pub const PARENT_CROWDED: usize = 61_452;
 
 /// u64: [`CHILD_MAGIC`], written by the child before INIT_READY.
 pub const CHILD: usize = 61_568;
@@ -42,7 +40,7 @@ pub const STATUS_SPIN_NANOS: usize = 61_736;
 pub const STATUS_SINCE_NANOS: usize = 61_744;
 
 /// Words of the block that are accessed as 32 bits.
-pub const NARROW_WORDS: [usize; 5] = [PARENT_CPU, PARENT_WAKE, PARENT_CROWDED, PARKED, CHILD_CPU];
+pub const NARROW_WORDS: [usize; 4] = [PARENT_CPU, PARENT_CROWDED, PARKED, CHILD_CPU];
 
 /// What a parent of this make writes.
 pub const PARENT_MAGIC: u64 = u64::from_le_bytes(*b"lanewayP");

@@ -318,7 +318,7 @@ fn only_busy_lanes_are_watched() {
 fn a_task_held_for_a_child_at_work_is_not_held_for_ever_by_a_driver_that_never_sleeps() {
     const WINDOW: Duration = Duration::from_micros(6);
     let mut world = World::new(&[Kind::Single, Kind::Sub, Kind::Sub]);
-    world.driver.set_sub_pool(SubPool { window: WINDOW, cpus: 2 });
+    world.driver.set_sub_pool(SubPool { window: WINDOW, wake: WINDOW, cpus: 2 });
     (1..3).for_each(|sub| world.step(sub));
     assert!(world.members[1].parked && world.members[2].parked);
     let run = world.driver.engine_mut().begin_run().unwrap();

@@ -1,11 +1,9 @@
 //! The waits of a child.
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use laneway_core::mailbox::extension::{self, Side};
 
-use super::LONGEST_WAKE;
 use super::parent::CROWDED;
 use crate::sys::cpu;
 use crate::sys::spin::{PauseCost, SpinWindow};
@@ -30,8 +28,6 @@ pub(crate) struct ChildWait {
     cost: PauseCost,
     /// The CPU that this child last said it runs on.
     told: Cell<Option<u16>>,
-    /// The next window is longer by this: the parent paid for a wake.
-    extra: Cell<Duration>,
     /// How long it slept last, nanoseconds.
     slept: Cell<u64>,
     /// Waits on the parent's CPU since the last one elsewhere.
@@ -45,16 +41,16 @@ pub(crate) struct ChildWait {
 impl ChildWait {
     pub(crate) fn new(words: MappedWords, window: SpinWindow) -> Self {
         let cost = PauseCost::measured();
-        let (told, extra, slept) = (Cell::new(None), Cell::new(Duration::ZERO), Cell::new(u64::MAX));
+        let (told, slept) = (Cell::new(None), Cell::new(u64::MAX));
         let (beside, caught, patience) = (Cell::new(0), Cell::new(0), Cell::new(PATIENCE));
-        Self { words, window, cost, told, extra, slept, beside, caught, patience }
+        Self { words, window, cost, told, slept, beside, caught, patience }
     }
 
     /// The window for the next wait: none while the parent was last seen on this CPU, where it could not run beside a spinner;
     /// after some of those the child moves to another CPU. Small where more want to run than CPUs are there.
     pub(crate) fn next_window(&self) -> SpinWindow {
         let here = self.show_cpu();
-        let (extra, crowded) = (self.extra.take(), extension::is_crowded(&self.words));
+        let crowded = extension::is_crowded(&self.words);
         if let Some(cpu) = here
             && Side::Parent.cpu_hint(&self.words) == here
         {
@@ -65,13 +61,7 @@ impl ChildWait {
             return SpinWindow::NONE;
         }
         self.beside.set(0);
-        if crowded {
-            return self.window.divided(CROWDED);
-        }
-        match extra {
-            Duration::ZERO => self.window,
-            extra => self.window.longer(extra, self.cost),
-        }
+        if crowded { self.window.divided(CROWDED) } else { self.window }
     }
 
     fn stays_beside(&self, cpu: u16) {
@@ -111,13 +101,8 @@ impl ChildWait {
         self.slept.set(nanos);
     }
 
-    /// The parent rang, or somebody did: where this runs may have changed, and the wake is made use of.
-    pub(crate) fn woken(&self) {
-        self.show_cpu();
-        self.extra.set(extension::wake_cost(&self.words, LONGEST_WAKE));
-    }
-
-    fn show_cpu(&self) -> Option<u16> {
+    /// Says where this runs, if that changed: so after a wake.
+    pub(crate) fn show_cpu(&self) -> Option<u16> {
         let here = cpu::current();
         if let Some(cpu) = here
             && self.told.replace(here) != here
@@ -130,6 +115,8 @@ impl ChildWait {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::sys::region::{Region, Sharing};
     use laneway_core::wire::frame::REGION_BYTES;
@@ -180,27 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn a_child_spins_a_little_in_a_crowd_whatever_its_wakes_cost() {
+    fn a_child_spins_a_little_in_a_crowd() {
         let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
         let wait = wait(&region);
-        extension::show_wake_cost(&wait.words, Duration::from_micros(7));
         extension::show_crowd(&wait.words, true);
-        wait.woken();
         assert_eq!(wait.next_window(), wait.window.divided(CROWDED));
         extension::show_crowd(&wait.words, false);
         assert_eq!(wait.next_window(), wait.window);
-    }
-
-    #[test]
-    fn a_wake_makes_one_window_longer_by_what_it_costs_and_no_lie_makes_it_long() {
-        let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
-        let wait = wait(&region);
-        for (told, counted) in [(7_000, 7_000), (u32::MAX / 2, 25_000), (0, 0)] {
-            extension::show_wake_cost(&wait.words, Duration::from_nanos(told.into()));
-            wait.woken();
-            let expected = wait.window.longer(Duration::from_nanos(counted), wait.cost);
-            assert_eq!(wait.next_window(), expected);
-            assert_eq!(wait.next_window(), wait.window, "once");
-        }
     }
 }

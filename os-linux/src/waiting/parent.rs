@@ -32,6 +32,8 @@ pub(crate) struct ParentWait {
     usable: usize,
     /// What a wake through the kernel costs here; zero if that is not known.
     wake: Duration,
+    /// Drivers that may spin at the same time: this one, and that of a worker above that waits for it.
+    drivers: usize,
     /// What each child was last told: the CPU that its parent runs on, and whether more want to run than can.
     told: Box<[(Option<u16>, bool)]>,
     /// Whether a wake was paid for since the last window.
@@ -41,16 +43,18 @@ pub(crate) struct ParentWait {
 }
 
 impl ParentWait {
-    pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize) -> Self {
+    /// How a worker with so many children waits; `is_nested` if another worker waits for it.
+    pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize, is_nested: bool) -> Self {
         let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
-        Self { plain, window, cost, usable, wake, told: vec![(None, false); children].into(), paid: false, together: 0 }
+        let (drivers, told) = (1 + usize::from(is_nested), vec![(None, false); children].into());
+        Self { plain, window, cost, usable, wake, drivers, told, paid: false, together: 0 }
     }
 
     /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
     pub(crate) fn sub_pool(&self) -> SubPool {
         // However long a user lets a driver spin: a wake costs no more than this, and a task that takes longer is worth it.
         let window = if self.window == SpinWindow::NONE { Duration::ZERO } else { self.plain.min(LONGEST_WAKE) };
-        SubPool { window, cpus: self.usable }
+        SubPool { window, wake: self.wake, cpus: self.usable }
     }
 
     /// What the status board says of the waits of a worker at `level`.
@@ -79,7 +83,7 @@ impl ParentWait {
         let here = cpu::current();
         // The words of one child come one after the other.
         let children = watches.chunk_by(|a, b| a.endpoint == b.endpoint);
-        let crowded = children.clone().count() + 1 > self.usable;
+        let crowded = children.clone().count() + self.drivers > self.usable;
         let mut elsewhere = false;
         for watch in children.filter_map(|of_one| of_one.first()) {
             let (i, words) = (watch.endpoint.index(), &words[watch.endpoint.index()]);
@@ -107,7 +111,8 @@ impl ParentWait {
         } else {
             self.window
         };
-        if paid { window.longer(self.wake, self.cost) } else { window }
+        // A long task is not over when its child is awake.
+        if paid && tasks < self.plain * FOLLOW { window.longer(self.wake, self.cost) } else { window }
     }
 }
 
@@ -139,7 +144,7 @@ mod tests {
         let here = cpu::current().unwrap();
         cpu::pin(&[usize::from(here)]).unwrap();
         let window = SpinWindow::new(PLAIN, PauseCost::measured());
-        let wait = ParentWait { usable, ..ParentWait::new(PLAIN, window, WAKE, children.into()) };
+        let wait = ParentWait { usable, ..ParentWait::new(PLAIN, window, WAKE, children.into(), false) };
         Rig { wait, _regions: regions, words, watches, here }
     }
 
@@ -179,11 +184,22 @@ mod tests {
         assert!(!is_told(&rig));
     }
 
+    /// A worker above that spins for a nested one, its driver and its child are three.
+    #[test]
+    fn a_nested_worker_counts_whoever_waits_for_it() {
+        for (is_nested, usable, is_crowded) in [(false, 2, false), (true, 2, true), (true, 3, false)] {
+            let mut rig = rig(1, usable);
+            rig.wait = ParentWait { usable, ..ParentWait::new(PLAIN, rig.wait.window, WAKE, 1, is_nested) };
+            rig.next(Duration::ZERO);
+            assert_eq!(extension::is_crowded(&rig.words[0]), is_crowded, "{is_nested} on {usable}");
+        }
+    }
+
     #[test]
     fn a_long_spin_window_makes_no_task_wait_longer_for_a_child_than_a_wake_costs() {
         for (plain, counted) in [(PLAIN, PLAIN), (Duration::from_millis(50), LONGEST_WAKE)] {
             let window = SpinWindow::new(plain, PauseCost::measured());
-            let wait = ParentWait::new(plain, window, WAKE, 2);
+            let wait = ParentWait::new(plain, window, WAKE, 2, false);
             assert_eq!(wait.sub_pool().window, counted);
         }
     }

@@ -7,7 +7,6 @@ use laneway_core::driver::Driver;
 use laneway_core::engine::{Engine, Range as Backing, RingSpec, WorkerClass, WorkerSpec};
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::{self, EndpointSpec, Frames, Label};
-use laneway_core::mailbox::extension;
 use laneway_core::wire::Protocol;
 
 use super::Worker;
@@ -148,12 +147,10 @@ fn bear(
     Ok(Child { label: outline.label, kind: outline.kind, host, link, gone: false, suspect: false })
 }
 
-/// What a wake through the kernel costs here, as one child shows; told to all.
+/// What a wake through the kernel costs here, as one child shows.
 fn wake_cost(nursery: &mut Nursery) -> Duration {
     let first = nursery.grown().next();
-    let cost = first.map_or(Duration::ZERO, |(child, _)| measure_wake(&child.link.words(), &child.link.wake));
-    nursery.grown().for_each(|(child, _)| extension::show_wake_cost(&child.link.words(), cost));
-    cost
+    first.map_or(Duration::ZERO, |(child, _)| measure_wake(&child.link.words(), &child.link.wake))
 }
 
 /// Puts the parent's side together around children that are ready.
@@ -220,7 +217,7 @@ fn assemble(
     }
     let (control, takeover) = (Bell::new()?, Timer::new()?);
     let wake = if window == SpinWindow::NONE { Duration::ZERO } else { wake_cost(&mut nursery) };
-    let wait = ParentWait::new(config.spin, window, wake, outlines.len());
+    let wait = ParentWait::new(config.spin, window, wake, outlines.len(), outer.is_some());
     driver.set_sub_pool(wait.sub_pool());
     let shown = nursery.grown().map(|(child, _)| child).zip(outlines.iter().map(|outline| outline.frames));
     let board = Board::new(wait.facts(config.level), outlines.len(), shown, clock::now())?;
