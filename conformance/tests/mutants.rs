@@ -4,7 +4,7 @@
 mod child;
 #[path = "mutants/device.rs"]
 mod device;
-#[path = "mutants/list.rs"]
+#[path = "mutants/list/mod.rs"]
 mod list;
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use laneway_conformance::{
 use laneway_core::chip::DeviceRuntime;
 use laneway_core::serve::ChildSpec;
 use laneway_core::wire::Digest;
-use laneway_linux::Chip;
+use laneway_linux::{ChildMode, Chip, WorkerBuilder};
 use laneway_sim::Profile;
 
 use child::{Slip, Slipping};
@@ -31,8 +31,19 @@ enum Fault {
     Device(Wrong),
     /// The child half.
     Child(Slip),
-    /// The device of a chip child in a tree.
+    /// The device of a chip child in a tree, or of a level-2 worker.
     Tree(Wrong),
+    /// The worker above the children.
+    Worker(Lax),
+}
+
+/// How a worker is built wrong.
+#[derive(Clone, Copy, Debug)]
+enum Lax {
+    /// It forks beside threads of its host.
+    ForksBesideThreads,
+    /// Its children are threads although they are said to be processes.
+    StartsThreads,
 }
 
 /// One backend that is wrong on purpose.
@@ -49,6 +60,7 @@ impl Suspect {
             Fault::Device(wrong) => format!("{wrong:?}"),
             Fault::Child(slip) => format!("{slip:?}"),
             Fault::Tree(wrong) => format!("{wrong:?} (in a tree)"),
+            Fault::Worker(lax) => format!("{lax:?}"),
         }
     }
 
@@ -58,8 +70,10 @@ impl Suspect {
             Fault::Child(_) => Filter::all().or("frame/"),
             Fault::Tree(_) => {
                 let chips = Filter::all().or("tree/chips/").or("tree/memory/").or("tree/callables/a_chip");
-                chips.or("tree/deaths/a_device_that_is_lost")
+                let more = chips.or("tree/deaths/a_device_that_is_lost").or("tree/kinds/a_level_2");
+                more.or("tree/controls/a_control_that_fails")
             }
+            Fault::Worker(_) => Filter::all().or("tree/guest/").or("tree/looking/"),
         }
     }
 }
@@ -87,17 +101,28 @@ impl Backend for Faulty {
     fn open(&mut self, setup: &Setup) -> Result<Box<dyn DeviceRuntime>, BoxError> {
         let right = open_simulator(self.profile, setup, Memory::WholeProcess)?;
         Ok(match self.fault {
-            Fault::Device(wrong) => Box::new(Mutant::new(right, wrong)),
-            Fault::Child(_) | Fault::Tree(_) => Box::new(right),
+            Fault::Device(wrong) | Fault::Tree(wrong) => Box::new(Mutant::new(right, wrong)),
+            Fault::Child(_) | Fault::Worker(_) => Box::new(right),
         })
     }
 
     fn chip(&mut self, setup: &Setup) -> Option<Chip> {
+        if let Fault::Worker(_) = self.fault {
+            return self.right.chip(setup);
+        }
         let (Fault::Tree(wrong), profile, setup) = (self.fault, self.profile, setup.clone()) else { return None };
         let open = move |shared: &[std::ops::Range<u64>]| {
             open_simulator(profile, &setup, Memory::Ranges(shared)).map(|simulator| Mutant::new(simulator, wrong))
         };
         Some(Chip::new(profile.platform(), profile.runtime(), open))
+    }
+
+    fn worker(&self) -> WorkerBuilder {
+        match self.fault {
+            Fault::Worker(Lax::ForksBesideThreads) => self.right.worker().allow_foreign_threads(true),
+            Fault::Worker(Lax::StartsThreads) => self.right.worker().child_mode(ChildMode::Thread),
+            _ => self.right.worker(),
+        }
     }
 
     fn child<'a>(
@@ -154,7 +179,7 @@ fn judge_a_share(share: usize) -> ExitCode {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_wanted = |suspect: &Suspect| wanted.as_ref().is_none_or(|part| suspect.name().contains(part.as_str()));
     let mut wrong = false;
-    for suspect in list::SUSPECTS.iter().filter(|suspect| is_wanted(suspect)).skip(share).step_by(SHARES) {
+    for suspect in list::suspects().filter(|suspect| is_wanted(suspect)).skip(share).step_by(SHARES) {
         let (fault, profile) = (suspect.fault, suspect.profile);
         let mut backend = Faulty { fault, profile, right: Box::new(simulator(profile)) };
         let report = Runner::new(suspect.filter()).timeout(LIMIT).run(&mut backend, |_| {});

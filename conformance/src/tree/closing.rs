@@ -38,6 +38,12 @@ pub(super) fn cases() -> Vec<Case> {
             close_now,
         ),
         Case::tree(
+            "closing/what_runs_when_close_now_is_called_ends_and_nothing_starts",
+            &["L-29", "L-33", "E-36"],
+            "The task that runs when close_now begins ends normally, and the one that waits for it never starts.",
+            drained,
+        ),
+        Case::tree(
             "closing/calls_in_the_wrong_state_name_the_state",
             &["P-7", "P-13"],
             "Calls before init and after close are errors that name the state; closing twice is fine.",
@@ -156,6 +162,28 @@ fn close_now(grove: &mut Grove<'_>) -> Verdict {
         Err(error) => mentions("the error of a run that was not", &error.to_string(), &["worker closed"])?,
     }
     equal("children after close_now", children(), Vec::<i32>::new())
+}
+
+fn drained(grove: &mut Grove<'_>) -> Verdict {
+    let subs = grove.subs(1)?;
+    let x = subs.tensor(1)?;
+    let run = subs.worker.submit(|orch| {
+        orch.submit_sub(&subs.hold, TaskArgs::new().inout(&x))?;
+        orch.submit_sub(&subs.add, TaskArgs::new().inout(&x).scalar(1))?;
+        Ok(())
+    });
+    let run = run.must("submit")?;
+    subs.running.wait().must("the first task runs")?;
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| subs.worker.close_now());
+        let begun = || matches!(subs.worker.run(|_| Ok(())), Err(Error::WrongState { state: "CLOSING", .. }));
+        until("close has begun", begun)?;
+        subs.gate.send().must("the gate")?;
+        closing.join().ok().must("the thread that closes")?.must("close_now, with a child that left in order")
+    })?;
+    let error = refused("the run", run.wait(), "an error", |_| true)?;
+    mentions("the error", &error.to_string(), &["worker closed"])?;
+    equal("what the second task would have changed", x.to_vec().must("the tensor")?, [0])
 }
 
 fn states(grove: &mut Grove<'_>) -> Verdict {

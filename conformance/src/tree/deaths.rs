@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use laneway_linux::{Error, TaskArgs};
+use laneway_linux::{BoxError, Error, Health, SubArgs, TaskArgs, observe};
 use laneway_sim::{Action, FaultPlan, Kernel, Point};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Grove;
 use super::grove::children;
+use super::nested::Tower;
 use super::signal::until;
 use crate::case::Case;
-use crate::expect::{Must, Verdict, equal, holds, mentions, refused};
+use crate::expect::{Must, Verdict, Violation, equal, holds, mentions, refused};
 
 const ADD: &[Kernel] = &[Kernel::Add];
 
@@ -66,6 +67,26 @@ pub(super) fn cases() -> Vec<Case> {
         deadline("deaths/a_run_that_never_completes_passes_its_deadline", Point::Launch),
         deadline("deaths/a_prepare_that_never_returns_passes_its_deadline", Point::Prepare),
         deadline("deaths/a_finalize_that_never_returns_passes_its_deadline", Point::Finalize),
+        Case::tree(
+            "deaths/the_first_reason_is_kept",
+            &["L-26", "L-35", "E-41"],
+            "What is refused later says why its endpoint was given up at first, and not how the child was killed after that.",
+            first_reason,
+        )
+        .kernels(ADD)
+        .faults(once(Point::Launch, Action::Hang)),
+        Case::tree(
+            "deaths/every_task_of_a_child_that_dies_ends_once_and_counts_as_accepted",
+            &["L-2", "L-18"],
+            "Of a run whose only child dies every task is failed or skipped, once, and nobody waits on for its acceptance.",
+            each_once,
+        ),
+        Case::tree(
+            "deaths/what_is_below_a_dead_parent_is_gone_soon",
+            &["L-32", "P-14"],
+            "When a process of the tree is killed everything below it ends by itself, a callable that runs for ever included.",
+            below,
+        ),
         Case::tree(
             "deaths/close_now_does_not_wait_for_a_device_that_hangs",
             &["C-15", "P-12", "P-13", "P-15"],
@@ -195,6 +216,95 @@ fn past_its_deadline(grove: &mut Grove<'_>) -> Verdict {
     chips.adds(1)?;
     chips.add_fails(0)?;
     chips.close(true)
+}
+
+fn first_reason(grove: &mut Grove<'_>) -> Verdict {
+    let chips = grove.one_faulty(1)?;
+    let (a, out, add) = (chips.vector(1.0)?, chips.vector(0.0)?, chips.kernel(Kernel::Add)?);
+    let ended = chips.worker.run(|orch| {
+        orch.set_deadline(Some(Duration::from_millis(50)));
+        let mut args = TaskArgs::new();
+        args.input(&a).input(&a).output(&out);
+        Ok(orch.submit_next_level(add, chips.ids[0], args).map(drop)?)
+    });
+    refused("a task past its deadline", ended, "an error", |_| true)?;
+    // By now the child has been killed for it.
+    for _ in 0..3 {
+        let text = chips.add_fails(0)?;
+        mentions("the error of the next task", &text, &["worker 0", "deadline"])?;
+        holds("it does not name the signal", !text.contains("SIGKILL"), || text.clone())?;
+    }
+    chips.close(true)
+}
+
+fn each_once(grove: &mut Grove<'_>) -> Verdict {
+    let subs = grove.subs(1)?;
+    let (x, pid) = (subs.tensor(1)?, subs.child()?);
+    let before = subs.worker.metrics().tasks;
+    let run = subs.worker.submit(|orch| {
+        orch.submit_sub(&subs.hold, TaskArgs::new().inout(&x))?;
+        for _ in 0..10 {
+            orch.submit_sub(&subs.add, TaskArgs::new().inout(&x).scalar(1))?;
+            orch.submit_sub(&subs.fail, TaskArgs::new().scalar(1))?;
+        }
+        Ok(())
+    });
+    let run = run.must("submit")?;
+    subs.running.wait().must("the first task runs")?;
+    kill(pid)?;
+    // Its outcome is not asked for: that it returns is the point.
+    let _ = run.wait_accepted();
+    refused("the run", run.wait(), "an error", |_| true)?;
+    let after = subs.worker.metrics().tasks;
+    let ended = [after.completed - before.completed, after.failed - before.failed, after.skipped - before.skipped];
+    equal(
+        "tasks that were submitted, and are in flight",
+        (after.submitted - before.submitted, after.in_flight),
+        (21, 0),
+    )?;
+    equal("tasks that ended", ended.iter().sum::<u64>(), 21_u64)?;
+    equal("tasks that completed", ended[0], 0_u64)?;
+    subs.close()
+}
+
+/// Never returns.
+fn for_ever(_: &SubArgs<'_>) -> Result<(), BoxError> {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// The only child of a process.
+fn only_child(pid: i32) -> Result<i32, Violation> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(path).must("the children of a child")?;
+    text.trim().parse().must(format_args!("one child of process {pid}"))
+}
+
+fn below(grove: &mut Grove<'_>) -> Verdict {
+    let tower = Tower::new(grove, for_ever)?;
+    let middle = tower.top.health().children.first().must("a child")?.pid;
+    let lower = only_child(middle)?;
+    let lowest = only_child(lower)?;
+    let args = TaskArgs::new();
+    let run = tower.top.submit(|orch| Ok(orch.submit_next_level(&tower.call, tower.below, &args).map(drop)?));
+    let run = run.must("submit")?;
+    let runs = |worker: &Health| worker.children.iter().any(|child| child.to_string().contains("running for "));
+    until("the callable runs", || observe(lower).is_ok_and(|workers| workers.iter().any(runs)))?;
+    let start = Instant::now();
+    kill(middle)?;
+    // Whoever inherits them may be slow to take their exit status.
+    let is_gone = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    };
+    until("both are gone", || is_gone(lower) && is_gone(lowest))?;
+    holds("it takes 100 ms, on a busy machine some more", start.elapsed() < SOON / 5, || {
+        format!("{:?}", start.elapsed())
+    })?;
+    let error = refused("the run", run.wait(), "an error", |_| true)?;
+    mentions("the error", &error.to_string(), &["worker 0", &middle.to_string(), "SIGKILL"])?;
+    tower.top.close().must("close")
 }
 
 fn hangs_at_close(grove: &mut Grove<'_>) -> Verdict {

@@ -5,6 +5,7 @@ use laneway_linux::{Error, TaskArgs, unallocated};
 
 use super::Grove;
 use super::grove::Subs;
+use super::signal::until;
 use crate::case::Case;
 use crate::expect::{Must, Verdict, equal, holds, mentions, refused};
 
@@ -27,6 +28,12 @@ pub(super) fn cases() -> Vec<Case> {
             &["E-16", "E-2"],
             "A task on one tile of a tensor does not wait for a task on another.",
             tiles,
+        ),
+        Case::tree(
+            "graph/a_pure_overwrite_waits_for_nobody_unless_it_is_told_to",
+            &["E-19"],
+            "A task that only overwrites does not wait for an earlier reader, and does so with strict_war.",
+            overwrite,
         ),
         Case::tree(
             "graph/an_output_without_an_address_is_allocated",
@@ -127,6 +134,35 @@ fn tiles(grove: &mut Grove<'_>) -> Verdict {
         .must("the run")?;
     equal("the tensor", x.to_vec().must("the tensor")?, [[0, 0, 7, 7]; 4].concat())?;
     subs.close()
+}
+
+fn overwrite(grove: &mut Grove<'_>) -> Verdict {
+    for strict in [false, true] {
+        let subs = Subs::start(grove.builder().subs(2).strict_war(strict).build().must("a worker")?)?;
+        let (x, y) = (subs.tensor(4)?, subs.tensor(4)?);
+        y.fill_with(|_| 7).must("fill")?;
+        let run = subs.worker.submit(|orch| {
+            orch.submit_sub(&subs.hold, TaskArgs::new().input(&x))?;
+            orch.submit_sub(&subs.copy, TaskArgs::new().input(&y).output(&x))?;
+            Ok(())
+        });
+        let run = run.must("submit")?;
+        subs.running.wait().must("the reader runs")?;
+        let completed = || subs.worker.metrics().tasks.completed;
+        if strict {
+            for _ in 0..1000 {
+                std::thread::yield_now();
+            }
+            equal("tasks that have ended beside the reader, with strict_war", completed(), 0_u64)?;
+        } else {
+            until("the overwrite has ended beside the reader", || completed() == 1)?;
+        }
+        subs.gate.send().must("the gate")?;
+        run.wait().must("the run")?;
+        equal("what was written", x.to_vec().must("the tensor")?, [7; 4])?;
+        subs.close()?;
+    }
+    Ok(())
 }
 
 fn allocated(grove: &mut Grove<'_>) -> Verdict {

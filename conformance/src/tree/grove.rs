@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use laneway_core::chip::{Platform, RuntimeKind};
+use laneway_core::chip::{DeviceRuntime, Platform, RuntimeKind};
 use laneway_core::wire::Dtype;
-use laneway_linux::{CallableHandle, Error, SubArgs, TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId};
+use laneway_linux::{CallableHandle, Chip, Error, SubArgs, TaskArgs, Tensor, Worker, WorkerBuilder, WorkerId};
 use laneway_sim::{Kernel, Program};
 
 use super::signal::Signal;
@@ -51,12 +51,16 @@ impl<'a> Grove<'a> {
         self.chips_of(builder, std::slice::from_ref(&self.needs.setup))
     }
 
+    /// As [`one_faulty`](Self::one_faulty) with one other, below a worker of the case's own.
+    pub(crate) fn faulty_and_another(&mut self, builder: WorkerBuilder) -> Result<Chips, Violation> {
+        self.chips_of(builder, &[self.needs.setup.clone(), Setup::default()])
+    }
+
     pub(crate) fn chips_of(&mut self, builder: WorkerBuilder, setups: &[Setup]) -> Result<Chips, Violation> {
         let worker = builder.build().must("a worker")?;
         let mut ids = Vec::new();
         for setup in setups {
-            let chip = self.backend.chip(setup).must("a chip child of the backend")?;
-            ids.push(worker.add_chip(chip).must("add_chip")?);
+            ids.push(worker.add_chip(self.chip(setup)?).must("add_chip")?);
         }
         let mut kernels = Vec::new();
         for kernel in self.needs.kernels {
@@ -66,6 +70,16 @@ impl<'a> Grove<'a> {
         }
         worker.init().must("init")?;
         Ok(Chips { worker, ids, kernels })
+    }
+
+    /// A chip child to be.
+    pub(crate) fn chip(&mut self, setup: &Setup) -> Result<Chip, Violation> {
+        self.backend.chip(setup).must("a chip child of the backend")
+    }
+
+    /// A device in this process.
+    pub(crate) fn device(&mut self, setup: &Setup) -> Result<Box<dyn DeviceRuntime>, Violation> {
+        self.backend.open(setup).must("a device of the backend")
     }
 
     /// The callable of a kernel.

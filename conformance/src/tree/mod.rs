@@ -3,10 +3,14 @@
 mod callables;
 mod chips;
 mod closing;
+mod controls;
 mod deaths;
 mod errors;
 mod graphs;
 mod grove;
+mod guest;
+mod kinds;
+mod looking;
 mod memory;
 mod nested;
 mod runs;
@@ -24,7 +28,11 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(nested::cases());
     all.extend(chips::cases());
     all.extend(memory::cases());
+    all.extend(controls::cases());
     all.extend(deaths::cases());
     all.extend(closing::cases());
+    all.extend(kinds::cases());
+    all.extend(looking::cases());
+    all.extend(guest::cases());
     all
 }

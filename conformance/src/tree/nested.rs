@@ -1,5 +1,7 @@
 //! Workers below workers.
 
+use std::sync::Arc;
+
 use laneway_linux::{
     BoxError, CallConfig, CallableHandle, Error, Orchestrator, SubArgs, TaskArgs, TaskArgsView, Worker, WorkerId,
     unallocated,
@@ -7,8 +9,9 @@ use laneway_linux::{
 
 use super::Grove;
 use super::grove::add;
+use super::signal::{Signal, until};
 use crate::case::Case;
-use crate::expect::{Must, Verdict, Violation, equal, holds, refused};
+use crate::expect::{Must, Verdict, Violation, equal, holds, mentions, refused};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -54,6 +57,12 @@ pub(super) fn cases() -> Vec<Case> {
             "A panic in an orchestration below is its task's failure, and the next task works.",
             panics,
         ),
+        Case::tree(
+            "nested/a_stop_reaches_an_orchestration_that_runs",
+            &["P-29", "E-9"],
+            "close_now at the top lets the task at the bottom end, starts no other below, and fails the run with \"worker closed\".",
+            stopped,
+        ),
     ]
 }
 
@@ -87,15 +96,15 @@ impl Pass {
 }
 
 /// Workers of level 5, 4 and 3 below each other, with a SUB child at the bottom.
-struct Tower {
-    top: Worker,
+pub(super) struct Tower {
+    pub(super) top: Worker,
     /// The callable of the top that reaches the bottom.
-    call: CallableHandle,
-    below: WorkerId,
+    pub(super) call: CallableHandle,
+    pub(super) below: WorkerId,
 }
 
 impl Tower {
-    fn new(grove: &Grove<'_>, bottom: fn(&SubArgs<'_>) -> Result<(), BoxError>) -> Result<Self, Violation> {
+    pub(super) fn new(grove: &Grove<'_>, bottom: fn(&SubArgs<'_>) -> Result<(), BoxError>) -> Result<Self, Violation> {
         let lowest = worker(grove, 3, 1)?;
         let mut pass = Pass::Sub(lowest.register("bottom", bottom).must("register")?);
         let mut lower = lowest;
@@ -142,6 +151,38 @@ fn path(grove: &mut Grove<'_>) -> Verdict {
     }
     holds("nothing is cut off", rest.contains(&".".repeat(300)), || format!("{text:?}"))?;
     tower.top.close().must("close")
+}
+
+fn stopped(grove: &mut Grove<'_>) -> Verdict {
+    let (lower, top) = (worker(grove, 3, 1)?, worker(grove, 4, 0)?);
+    let (running, gate) = (Arc::new(Signal::new()?), Arc::new(Signal::new()?));
+    let (started, opened) = (running.clone(), gate.clone());
+    let hold = lower.register("hold", move |_| {
+        started.send()?;
+        Ok(opened.wait()?)
+    });
+    let hold = hold.must("register")?;
+    let call = top.register_orchestration("hold twice", move |orch, args, _| {
+        for _ in 0..2 {
+            orch.submit_sub(&hold, TaskArgs::new().inout(args.tensors()[0]))?;
+        }
+        Ok(())
+    });
+    let call = call.must("register_orchestration")?;
+    let below = top.add_worker(&lower).must("add_worker")?;
+    top.init().must("init")?;
+    let x = top.tensor::<i32>(&[1]).must("a tensor")?;
+    let run = top.submit(|orch| Ok(orch.submit_next_level(&call, below, TaskArgs::new().inout(&x)).map(drop)?));
+    let run = run.must("submit")?;
+    running.wait().must("the first task runs")?;
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| top.close_now());
+        until("close has begun", || matches!(top.run(|_| Ok(())), Err(Error::WrongState { state: "CLOSING", .. })))?;
+        gate.send().must("the gate")?;
+        closing.join().ok().must("the thread that closes")?.must("close_now")
+    })?;
+    let error = refused("the run", run.wait(), "an error", |_| true)?;
+    mentions("the error", &error.to_string(), &["worker closed"])
 }
 
 fn memory(grove: &mut Grove<'_>) -> Verdict {

@@ -1,10 +1,13 @@
 //! How runs begin, wait, end and fail.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use laneway_linux::{BoxError, CallConfig, Error, FailureKind, Orchestrator, TaskArgs, TaskArgsView};
 
 use super::Grove;
+use super::signal::{Signal, until};
 use crate::case::Case;
 use crate::expect::{Must, Verdict, equal, holds, mentions, refused};
 
@@ -60,6 +63,12 @@ pub(super) fn cases() -> Vec<Case> {
             inside,
         ),
         Case::tree(
+            "runs/a_run_is_accepted_when_every_member_of_its_group_is",
+            &["L-19", "L-18"],
+            "Each member of a group owes an acceptance: the wait for it ends when the last member has, not with the first.",
+            members,
+        ),
+        Case::tree(
             "runs/an_orchestration_takes_arguments_and_a_config",
             &["E-40", "W-7"],
             "run_with hands its arguments and its config to the function, after both were judged.",
@@ -75,6 +84,37 @@ fn empty(grove: &mut Grove<'_>) -> Verdict {
     run.wait_accepted().must("wait_accepted")?;
     run.wait().must("wait")?;
     subs.close()
+}
+
+fn members(grove: &mut Grove<'_>) -> Verdict {
+    let worker = grove.builder().subs(2).build().must("a worker")?;
+    let gate = Arc::new(Signal::new()?);
+    let opened = gate.clone();
+    let member = worker.register("member", move |args| if args.scalar(0)? == 0 { Ok(()) } else { Ok(opened.wait()?) });
+    let member = member.must("register")?;
+    worker.init().must("init")?;
+    let (mut quick, mut slow) = (TaskArgs::new(), TaskArgs::new());
+    quick.scalar(0);
+    slow.scalar(1);
+    let run = worker.submit(|orch| Ok(orch.submit_sub_group(&member, &[&quick, &slow]).map(drop)?)).must("submit")?;
+    let accepted = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let ended = run.wait_accepted();
+            accepted.store(true, Ordering::Release);
+            ended
+        });
+        until("one member has ended", || worker.metrics().tasks.completed == 1)?;
+        for _ in 0..1000 {
+            std::thread::yield_now();
+        }
+        let early = accepted.load(Ordering::Acquire);
+        gate.send().must("the gate")?;
+        waits.join().ok().must("the thread that waits")?.must("wait_accepted")?;
+        equal("whether the run was accepted when one member was", early, false)
+    })?;
+    run.wait().must("the run")?;
+    worker.close().must("close")
 }
 
 fn in_order(grove: &mut Grove<'_>) -> Verdict {

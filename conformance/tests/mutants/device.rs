@@ -65,6 +65,7 @@ pub(crate) enum Wrong {
     ForgetsCodes,
     GivesUpARefusedLaunch,
     LosesTheDeviceOnAnyFailure,
+    MakesUpAddresses,
 }
 
 /// A run as its arguments describe it.
@@ -393,6 +394,7 @@ impl DeviceRuntime for Mutant {
             self.last = Some((base, bytes));
         }
         match (self.wrong, &result) {
+            (Wrong::MakesUpAddresses, Err(ChipError::Failed { .. })) => Ok(laneway_sim::DEVICE_BASE),
             (Wrong::AllocatesAfterTheLoss, Err(ChipError::DeviceGone { .. })) if !self.shut => {
                 Ok(laneway_sim::DEVICE_BASE)
             }
