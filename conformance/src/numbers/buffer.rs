@@ -8,6 +8,7 @@ use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
 /// Bytes that other parties may write: atomics, so that no other reference to them exists.
 #[derive(Debug)]
 pub struct HostBuffer {
+    /// One more than the bytes need: a device that writes behind the end spoils its case, and not the memory of this process.
     words: Vec<AtomicU64>,
     bytes: usize,
 }
@@ -21,7 +22,7 @@ impl HostBuffer {
             word[..chunk.len()].copy_from_slice(chunk);
             AtomicU64::new(u64::from_ne_bytes(word))
         });
-        Self { words: words.collect(), bytes: bytes.len() }
+        Self { words: words.chain([AtomicU64::new(0)]).collect(), bytes: bytes.len() }
     }
 
     /// A buffer with these numbers.
