@@ -8,7 +8,8 @@ use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
 /// Bytes that other parties may write: atomics, so that no other reference to them exists.
 #[derive(Debug)]
 pub struct HostBuffer {
-    /// One more than the bytes need: a device that writes behind the end spoils its case, and not the memory of this process.
+    /// One more than the bytes need, and zero: a device that writes behind the end spoils its case, and not the memory of this
+    /// process.
     words: Vec<AtomicU64>,
     bytes: usize,
 }
@@ -37,11 +38,14 @@ impl HostBuffer {
         HostAddress(self.words.as_ptr().expose_provenance() as u64)
     }
 
-    /// Its bytes now.
+    /// Its bytes now; more than it was made of if something wrote behind its end.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let all = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
-        all.take(self.bytes).collect()
+        let mut all: Vec<u8> = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        if all[self.bytes..].iter().all(|byte| *byte == 0) {
+            all.truncate(self.bytes);
+        }
+        all
     }
 
     /// Its numbers now.
@@ -53,8 +57,10 @@ impl HostBuffer {
     /// Makes all of its numbers this one.
     pub fn fill_f32(&self, value: f32) {
         let [a, b, c, d] = value.to_ne_bytes();
-        for word in &self.words {
-            word.store(u64::from_ne_bytes([a, b, c, d, a, b, c, d]), Ordering::Relaxed);
+        for (i, word) in self.words[..self.bytes.div_ceil(8)].iter().enumerate() {
+            let two = 8 * (i + 1) <= self.bytes;
+            let word_of = if two { [a, b, c, d, a, b, c, d] } else { [a, b, c, d, 0, 0, 0, 0] };
+            word.store(u64::from_ne_bytes(word_of), Ordering::Relaxed);
         }
     }
 

@@ -110,7 +110,12 @@ pub(super) const SUSPECTS: &[Suspect] = &[
         profile: HBG,
         caught_by: &[
             "device/memory/a_copy_touches_its_bytes_alone",
+            "device/memory/bytes_come_back_from_the_device",
+            "device/memory/device_tensors_are_used_where_they_are",
+            "device/memory/live_allocations_are_apart",
+            "device/results/an_output_may_be_an_input",
             "device/results/every_kernel_agrees_with_plain_arithmetic",
+            "frame/control/device_memory_is_reached_through_controls",
         ],
     },
     Suspect {
