@@ -110,7 +110,6 @@ int main(void) {
     AT(BaseFrame, payload.buffers.nbytes);
     AT(BaseFrame, extension.parent_magic);
     AT(BaseFrame, extension.parent_cpu);
-    AT(BaseFrame, extension.parent_wake);
     AT(BaseFrame, extension.parent_crowded);
     AT(BaseFrame, extension.child_magic);
     AT(BaseFrame, extension.parked);

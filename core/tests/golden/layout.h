@@ -147,9 +147,8 @@ typedef struct {
     struct {
         uint64_t parent_magic;
         uint32_t parent_cpu;
-        uint32_t parent_wake;
         uint32_t parent_crowded;
-        uint8_t parent_line[108];
+        uint8_t parent_line[112];
         uint64_t child_magic;
         uint32_t parked;
         uint32_t child_cpu;
