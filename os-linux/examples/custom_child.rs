@@ -1,5 +1,6 @@
 //! A child of one's own kind: it keeps a state between tasks, which no SUB child can be relied on to do.
 
+// ANCHOR: leaf
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -7,7 +8,6 @@ use laneway_core::wire::Digest;
 use laneway_core::wire::control::ControlRequest;
 use laneway_linux::{CustomChild, CustomStart, Error, Failure, Leaf, Report, Task, TaskArgs, Worker};
 
-// ANCHOR: leaf
 /// A bank account in a process of its own. A callable is a sign: `+` or `-`.
 struct Account {
     signs: HashMap<Digest, i64>,
@@ -52,8 +52,8 @@ impl Leaf for Account {
 }
 // ANCHOR_END: leaf
 
+// ANCHOR: use
 fn main() -> Result<(), Error> {
-    // ANCHOR: use
     let worker = Worker::builder().build()?;
     let account = worker.add_child(CustomChild::new("account", Account::open))?;
     let pay_in = worker.register_custom("pay in", 1, b"+")?;
@@ -66,5 +66,5 @@ fn main() -> Result<(), Error> {
     run(&pay_out, 70)?;
     println!("{}", run(&pay_out, 70).unwrap_err());
     worker.close()
-    // ANCHOR_END: use
 }
+// ANCHOR_END: use

@@ -1,5 +1,6 @@
 //! An endpoint of one's own: tasks go to something that is no child, and end when it says so.
 
+// ANCHOR: endpoint
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -7,7 +8,6 @@ use laneway_core::wire::Digest;
 use laneway_core::wire::control::ControlRequest;
 use laneway_linux::{Endpoint, EndpointStart, Error, Failure, OwnEndpoint, Report, Task, TaskArgs, Worker};
 
-// ANCHOR: endpoint
 /// A task asks whether its scalar is a prime. A thread of ours finds out; it could be another program, or another machine.
 struct Primes {
     callables: HashSet<Digest>,
@@ -62,8 +62,8 @@ impl Endpoint for Primes {
 }
 // ANCHOR_END: endpoint
 
+// ANCHOR: use
 fn main() -> Result<(), Error> {
-    // ANCHOR: use
     let worker = Worker::builder().build()?;
     let primes = worker.add_endpoint(OwnEndpoint::new("primes", Primes::open))?;
     let is_prime = worker.register_custom("is prime", 1, b"")?;
@@ -76,5 +76,5 @@ fn main() -> Result<(), Error> {
         }
     }
     worker.close()
-    // ANCHOR_END: use
 }
+// ANCHOR_END: use

@@ -467,7 +467,11 @@ impl fmt::Debug for Error {
 fn way_out(state: &str) -> &'static str {
     match state {
         "NEW" => ": call init first",
-        "CLOSED" => ": build another one",
+        "CLOSED" => ": build a new one",
+        "ATTACHED" => {
+            ": it belongs to the worker that it was added to, whose init starts it; an orchestration that captured a clone of it \
+             may use it"
+        }
         _ => "",
     }
 }

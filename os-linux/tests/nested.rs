@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
             a_nested_worker_belongs_to_its_parent,
             a_callable_for_another_kind_of_child_is_refused,
             a_callable_that_no_child_runs_fails_init,
+            an_orchestration_registers_functions_on_its_own_worker_while_that_runs,
             one_name_is_given_to_one_function,
             closures_of_a_loop_differ_and_one_function_registered_twice_does_not,
             a_stop_reaches_a_running_orchestration,

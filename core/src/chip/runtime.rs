@@ -44,11 +44,15 @@ pub enum Progress {
 /// and nothing else. That those bytes are mapped is promised once, by whoever builds the runtime (that is where each
 /// backend has its unsafe constructor), so that callers of this trait need no unsafe code.
 pub trait DeviceRuntime: Send {
-    /// The checked contract; depth 1 for a runtime that publishes none (C-3).
-    fn contract(&self) -> Contract;
+    /// The checked contract; depth 1, one run at a time, for a runtime that publishes none (C-3).
+    fn contract(&self) -> Contract {
+        Contract::absent()
+    }
 
     /// Whether a second run may be prepared while one is launched (L-12).
-    fn supports_concurrent_prepare(&self) -> bool;
+    fn supports_concurrent_prepare(&self) -> bool {
+        false
+    }
 
     /// Uploads a callable, the bytes of a `ChipCallable` blob, from any source.
     ///

@@ -247,7 +247,7 @@ pub enum EngineError {
         second: usize,
     },
     /// A SUB group larger than the pool.
-    #[error("a SUB group of {members}, but there are {pool} SUB workers: each member needs its own")]
+    #[error("a SUB group of {members}, but this worker has {pool} SUB child{}: each member needs its own", if *pool == 1 { "" } else { "ren" })]
     SubGroupTooLarge {
         /// Members.
         members: usize,
@@ -263,7 +263,7 @@ pub enum EngineError {
         reason: String,
     },
     /// Too few live SUB workers are left (E-41).
-    #[error("{needed} SUB workers needed, {live} live; SUB worker {last} died last: {reason}")]
+    #[error("{needed} SUB child{} needed, {live} live; sub {last} died last: {reason}", if *needed == 1 { " is" } else { "ren are" })]
     SubDead {
         /// How many the task needs.
         needed: usize,
@@ -326,13 +326,16 @@ pub enum EngineError {
         address: u64,
     },
     /// A device tensor on a SUB task.
-    #[error("{argument} is device memory, which a SUB worker cannot reach")]
+    #[error("{argument} is device memory, which a SUB child cannot reach")]
     DeviceOnSub {
         /// Which argument.
         argument: Argument,
     },
     /// Two arguments of one task name overlapping bytes and one of them is written.
-    #[error("{first} and tensor argument {second} overlap and at least one of them is written")]
+    #[error(
+        "{first} and tensor argument {second} overlap and at least one of them is written: name the bytes once, as inout if the \
+         task reads and writes them"
+    )]
     Aliased {
         /// The first of the two.
         first: Argument,

@@ -1,5 +1,6 @@
 //! A worker whose chip child drives a device runtime of one's own.
 
+// ANCHOR: all
 mod runtime;
 
 use laneway_core::wire::{ArgDirection, ChipCallableSource};
@@ -7,7 +8,6 @@ use laneway_linux::{Chip, Error, Platform, RuntimeKind, TaskArgs, Worker};
 
 use runtime::Adder;
 
-// ANCHOR: callable
 /// The bytes that a chip callable is registered with. A real one carries binaries for the device.
 fn add() -> Result<Vec<u8>, Error> {
     let signature = &[ArgDirection::In, ArgDirection::In, ArgDirection::Out];
@@ -16,10 +16,8 @@ fn add() -> Result<Vec<u8>, Error> {
     source.encode(&mut blob)?;
     Ok(blob)
 }
-// ANCHOR_END: callable
 
 fn main() -> Result<(), Error> {
-    // ANCHOR: use
     // A device that is none of the vendor's names a simulation platform: one task frame, the depth of its contract.
     let (platform, kind) = (Platform::A5Sim, RuntimeKind::HostBuildGraph);
     let worker = Worker::builder().build()?;
@@ -40,7 +38,6 @@ fn main() -> Result<(), Error> {
         Ok(())
     })?;
     println!("{:?}", c.to_vec()?);
-    // ANCHOR_END: use
 
     // Memory of the device itself, by worker id.
     let there = worker.malloc(chip, 16)?;
@@ -50,3 +47,4 @@ fn main() -> Result<(), Error> {
     worker.free(chip, there)?;
     worker.close()
 }
+// ANCHOR_END: all

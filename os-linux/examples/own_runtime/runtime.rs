@@ -1,13 +1,15 @@
 //! A device runtime: the "device" is the CPU of the child that owns it, and what it can do is add vectors of f32.
 
+// ANCHOR: uses
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use laneway_core::chip::{
-    Call, CallableSlot, ChipError, Completion, Contract, DeviceAddress, DeviceLedger, DeviceRuntime, HostAddress,
-    Phase, Progress, Reason, RunDescriptor, RunTable, RunToken,
+    Call, CallableSlot, ChipError, Completion, DeviceAddress, DeviceLedger, DeviceRuntime, HostAddress, Phase,
+    Progress, Reason, RunDescriptor, RunTable, RunToken,
 };
 use laneway_core::wire::{AddressSpace, CallConfig, ChipCallable, ChipStorageTaskArgs, ChipTensor, Dtype};
+// ANCHOR_END: uses
 
 // ANCHOR: state
 /// The device. What a run owns lies in its slot of the run table: here `a`, `b` and `c` of `c = a + b`.
@@ -29,11 +31,11 @@ impl Adder {
         let (memory, ledger) = (BTreeMap::new(), DeviceLedger::new());
         Self { callables: [false; CallableSlot::COUNT], runs: RunTable::new(), memory, ledger, open: true }
     }
-    // ANCHOR_END: state
 
     fn check_open(&self, call: Call) -> Result<(), ChipError> {
         if self.open { Ok(()) } else { Err(ChipError::DeviceGone { call }) }
     }
+    // ANCHOR_END: state
 
     // ANCHOR: plan
     /// The operands of a run, judged.
@@ -71,19 +73,11 @@ impl Adder {
         }
         self.runs.reaped(call, run, Completion::Proven)
     }
-    // ANCHOR_END: plan
 }
+// ANCHOR_END: plan
 
 // ANCHOR: trait
 impl DeviceRuntime for Adder {
-    fn contract(&self) -> Contract {
-        Contract::absent() // one run at a time
-    }
-
-    fn supports_concurrent_prepare(&self) -> bool {
-        false
-    }
-
     fn register(&mut self, slot: CallableSlot, callable: &[u8]) -> Result<(), ChipError> {
         self.check_open(Call::Register)?;
         self.runs.check_idle(Call::Register)?;
@@ -195,6 +189,7 @@ impl DeviceRuntime for Adder {
 }
 // ANCHOR_END: trait
 
+// ANCHOR: bytes
 /// The address of each element, in row-major order of the view's shape.
 fn addresses(tensor: &ChipTensor) -> impl Iterator<Item = u64> + '_ {
     let count: u64 = tensor.shape().iter().map(|&extent| u64::from(extent)).product();
@@ -219,3 +214,4 @@ fn byte<'a>(address: u64) -> &'a AtomicU8 {
     // SAFETY: mapped, and referred to by atomics alone: promised by whoever called `Adder::new`, or true of `memory`.
     unsafe { AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) }
 }
+// ANCHOR_END: bytes

@@ -1,6 +1,8 @@
 //! Tasks that go down several levels.
 
-use laneway_linux::{CallConfig, CallableError, Error, Role, TaskArgs, Worker, WorkerId, unallocated};
+use laneway_linux::{
+    BoxError, CallConfig, CallableError, Error, Role, SubArgs, TaskArgs, Worker, WorkerId, unallocated,
+};
 
 use crate::support::{Tower, add, worker};
 
@@ -210,6 +212,33 @@ pub(crate) fn a_callable_that_no_child_runs_fails_init() {
     no_nested.register_orchestration("orchestration", |_, _, _| Ok(())).unwrap();
     let error = no_nested.init().unwrap_err().to_string();
     assert!(error.contains("an orchestration, for nested workers"), "{error}");
+}
+
+/// R-5, P-9: a clone that the orchestration captured is the worker of its process there, and its parent's handle in the parent.
+pub(crate) fn an_orchestration_registers_functions_on_its_own_worker_while_that_runs() {
+    fn add_captured(args: &SubArgs<'_>, by: &[u8]) -> Result<(), BoxError> {
+        let x = args.tensor::<i32>(0)?;
+        x.fill_with(|i| x.get(i).unwrap_or(0) + i32::from(by[0]));
+        Ok(())
+    }
+    let (l3, l4) = (worker(3, 2), worker(4, 0));
+    let inner = l3.clone();
+    let call = l4.register_orchestration("add what was captured late", move |orch, args, _| {
+        let add = inner.register_fn("add captured", 1, add_captured, &[5])?;
+        orch.submit_sub(&add, TaskArgs::new().inout(args.tensors()[0]))?;
+        // Waits for the task.
+        Ok(inner.unregister(&add)?)
+    });
+    let (call, below) = (call.unwrap(), l4.add_worker(&l3).unwrap());
+    l4.init().unwrap();
+    let x = l4.tensor::<i32>(&[4]).unwrap();
+    for _ in 0..3 {
+        l4.run(|orch| Ok(orch.submit_next_level(&call, below, TaskArgs::new().inout(&x)).map(drop)?)).unwrap();
+    }
+    assert_eq!(x.to_vec().unwrap(), [15; 4]);
+    let error = l3.register_fn("add captured", 1, add_captured, &[5]).unwrap_err();
+    assert!(error.to_string().contains("ATTACHED: it belongs to the worker that it was added to"), "{error}");
+    l4.close().unwrap();
 }
 
 ///
