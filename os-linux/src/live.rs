@@ -30,6 +30,7 @@ use crate::sys::epoll::{Events, Poller};
 use crate::sys::eventfd::Bell;
 use crate::sys::lineage::Lineage;
 use crate::sys::spin::SpinWindow;
+use crate::sys::threads;
 use crate::sys::timer::Timer;
 use crate::sys::words::MappedWords;
 use crate::trace::Tracer;
@@ -223,7 +224,7 @@ impl Live {
 
     /// Whether the calling thread is inside a callback that builds a run of this worker.
     pub(crate) fn is_inside_callback(&self) -> bool {
-        self.lock().builder == Some(std::thread::current().id())
+        self.lock().builder == Some(threads::id())
     }
 
     /// Takes the lock. A panic under it is a bug of this crate that must not make every later call panic too.

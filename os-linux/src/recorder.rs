@@ -10,7 +10,7 @@ use laneway_core::engine::{Engine, RunOutcome, RunPhase, Submission, Target, Tic
 use laneway_core::ids::{EndpointIndex, RunId, TaskSlot};
 use laneway_core::lane::{ExitCause, Frames, Outcome};
 use laneway_core::time::Instant;
-use laneway_core::wire::Digest;
+use laneway_core::wire::{Digest, DispatchIdentity};
 
 use crate::Error;
 use crate::config::Config;
@@ -109,7 +109,10 @@ impl Recorder {
         if let Some(free) = self.runs.iter_mut().find(|run| run.is_none()) {
             *free = Some(open);
         }
-        self.look_at_runs(engine);
+        // Only the log says when a run begins to execute.
+        if self.writer.is_some() {
+            self.look_at_runs(engine, Some(begun));
+        }
     }
 
     /// A task was submitted.
@@ -172,24 +175,26 @@ impl Recorder {
         self.tell(|| Record { run: run.get(), detail: failed.into(), ..Record::new(Kind::RunClosed) });
     }
 
-    /// Looks which runs have begun to execute or have ended. Call it when the engine says that runs changed.
-    pub(crate) fn look_at_runs(&mut self, engine: &Engine) {
+    /// Looks which runs have begun to execute or have ended, `now` or, if that is not known, at this moment. Call it when the
+    /// engine says that runs changed.
+    pub(crate) fn look_at_runs(&mut self, engine: &Engine, now: Option<Instant>) {
         for at in 0..self.runs.len() {
-            let Some(mut open) = self.runs[at] else { continue };
+            let Some(open) = &mut self.runs[at] else { continue };
             let phase = engine.phase(open.run);
             if !open.executing && phase == Some(RunPhase::Executing) {
                 open.executing = true;
-                self.tell(|| Record { run: open.run.get(), ..Record::new(Kind::RunExecuting) });
-                self.runs[at] = Some(open);
+                let run = open.run.get();
+                self.tell(|| Record { run, ..Record::new(Kind::RunExecuting) });
             }
-            if phase.is_none_or(RunPhase::is_terminal) {
-                self.runs[at] = None;
-                self.run_ended(&open, engine);
+            if phase.is_none_or(RunPhase::is_terminal)
+                && let Some(open) = self.runs[at].take()
+            {
+                self.run_ended(&open, engine, now);
             }
         }
     }
 
-    fn run_ended(&mut self, open: &OpenRun, engine: &Engine) {
+    fn run_ended(&mut self, open: &OpenRun, engine: &Engine, now: Option<Instant>) {
         let skipped = open.submitted.saturating_sub(open.completed + open.failed);
         let failed = match engine.outcome(open.run) {
             Some(outcome) => outcome != RunOutcome::Completed,
@@ -199,7 +204,7 @@ impl Recorder {
         let counters = &self.counters;
         grow(&counters.skipped, skipped);
         grow(if failed { &counters.runs_failed } else { &counters.runs_completed }, 1);
-        counters.begin_to_end.add(nanos(open.begun, clock::now()));
+        counters.begin_to_end.add(nanos(open.begun, now.unwrap_or_else(clock::now)));
         self.tell(|| Record { run: open.run.get(), detail: failed.into(), ..Record::new(Kind::RunEnded) });
         if let Some(graphs) = &mut self.graphs {
             graphs.ended(open.run);
@@ -270,20 +275,33 @@ impl Recorder {
         }
     }
 
-    fn dispatched(&mut self, endpoint: EndpointIndex, mut flight: Flight, slot: usize, staged: bool) {
+    #[inline]
+    fn dispatched(
+        &mut self,
+        endpoint: EndpointIndex,
+        ticket: Ticket,
+        identity: &DispatchIdentity,
+        digest: &Digest,
+        staged: bool,
+    ) {
         let Some(lane) = self.lanes.get_mut(endpoint.index()) else { return };
-        flight.frame = if lane.frames == Frames::Two { slot as u8 } else { 0 };
+        let frame = if lane.frames == Frames::Two { identity.slot.index() as u8 } else { 0 };
+        let (run, dispatch, digest, since) = (identity.run, identity.dispatch.get(), prefix(digest), self.now);
+        // Made where it stays: a copy of what was just stored would wait for all stores before, those of the mailbox among them.
         if let Some(free) = lane.flights.iter_mut().find(|flight| flight.is_none()) {
-            *free = Some(flight);
+            *free = Some(Flight { ticket, run, dispatch, frame, digest, since });
         }
         let counters = &self.counters;
         grow(&counters.dispatches[endpoint.index()], 1);
         grow(&counters.in_flight, 1);
-        let submitted = self.submitted.get(flight.ticket.slot().index()).copied().unwrap_or_default();
-        counters.submit_to_dispatch.add(flight.since.as_nanos().saturating_sub(submitted));
-        self.tell_of(endpoint, &flight, Kind::Dispatched, staged.into());
+        let submitted = self.submitted.get(ticket.slot().index()).copied().unwrap_or_default();
+        counters.submit_to_dispatch.add(since.as_nanos().saturating_sub(submitted));
+        if self.writer.is_some() {
+            let flight = Flight { ticket, run, dispatch, frame, digest, since };
+            self.tell_of(endpoint, &flight, Kind::Dispatched, staged.into());
+        }
         if let Some(graphs) = &mut self.graphs {
-            graphs.change(flight.ticket, NodeState::Running);
+            graphs.change(ticket, NodeState::Running);
         }
     }
 
@@ -330,9 +348,7 @@ impl Observer for Recorder {
     fn note(&mut self, endpoint: EndpointIndex, fact: Fact<'_>) {
         match fact {
             Fact::Dispatched { ticket, identity, digest, prepare_only } => {
-                let (run, dispatch, digest) = (identity.run, identity.dispatch.get(), prefix(digest));
-                let flight = Flight { ticket, run, dispatch, frame: 0, digest, since: self.now };
-                self.dispatched(endpoint, flight, identity.slot.index(), prepare_only);
+                self.dispatched(endpoint, ticket, &identity, digest, prepare_only);
             }
             Fact::Completed { ticket, outcome } => self.completed(endpoint, ticket, outcome),
             Fact::Staged { ticket, .. } => self.tell_by(endpoint, ticket, Kind::Staged),
@@ -388,13 +404,13 @@ impl Inner {
         recorder.submitted(run, submission, engine, began);
     }
 
-    /// Something changed in the engine, or with its `runs`.
+    /// Something changed in the engine, or with its `runs`; in a round of that time.
     #[inline]
-    pub(crate) fn look_at_changes(&mut self, runs: bool) {
+    pub(crate) fn look_at_changes(&mut self, runs: bool, round: Option<Instant>) {
         let (engine, recorder) = self.driver.engine_and_observer();
         recorder.look_at_pools(engine);
         if runs {
-            recorder.look_at_runs(engine);
+            recorder.look_at_runs(engine, round);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::callable::BoxError;
 use crate::live::{Guard, Inner, Live};
 use crate::orchestrator::Orchestrator;
-use crate::sys::{clock, panics};
+use crate::sys::{clock, panics, threads};
 
 /// A run that was submitted. All calls can be repeated, from any thread, and say the same once the run has ended (E-9).
 ///
@@ -150,13 +150,30 @@ impl RunHandle {
 impl Drop for RunHandle {
     fn drop(&mut self) {
         let Some(live) = self.live.upgrade().filter(|live| !live.is_inherited()) else { return };
-        let mut inner = live.lock();
-        if let Some(at) = inner.handles.iter().rposition(|run| *run == self.run) {
-            inner.handles.swap_remove(at);
+        live.lock().forget_run(self.run);
+    }
+}
+
+/// A run that nobody else has a handle of; its record goes with this.
+struct Own<'a> {
+    live: &'a Live,
+    run: RunId,
+}
+
+impl Own<'_> {
+    /// As dropping it, under the lock that the caller holds.
+    fn forget(self, mut inner: Guard<'_>) {
+        inner.forget_run(self.run);
+        drop(inner);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        if !self.live.is_inherited() {
+            self.live.lock().forget_run(self.run);
         }
-        // Unknown only to an engine that was stopped and forgot it.
-        let _ = inner.driver.engine_mut().release(self.run);
-        inner.driver.observer_mut().forget_graph(self.run);
     }
 }
 
@@ -174,16 +191,81 @@ impl Inner {
     pub(crate) fn has_ended(&self, run: RunId) -> Option<()> {
         self.driver.engine().is_terminal(run).then_some(())
     }
+
+    /// Nobody can ask for this run any more.
+    fn forget_run(&mut self, run: RunId) {
+        if let Some(at) = self.handles.iter().rposition(|kept| *kept == run) {
+            self.handles.swap_remove(at);
+        }
+        // Unknown only to an engine that was stopped and forgot it.
+        let _ = self.driver.engine_mut().release(run);
+        self.driver.observer_mut().forget_graph(run);
+    }
 }
 
 impl Live {
-    /// Takes a lease, lets `callback` build the graph, and closes it. Callers are served in arrival order (E-1).
+    /// Takes a lease, lets `callback` build the graph, closes it and leaves it to whoever owns progress. Callers are served in
+    /// arrival order (E-1).
     pub(crate) fn build<R>(
         self: &Arc<Self>,
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
     ) -> Result<(R, RunHandle), Error> {
         let run = self.begin()?;
         let handle = RunHandle { live: Arc::downgrade(self), outcomes: self.outcomes.clone(), run };
+        match self.call(run, callback) {
+            Ok(value) => {
+                let mut inner = self.lock();
+                let closed = self.close(&mut inner, run, None);
+                self.changed(&mut inner);
+                closed?;
+                self.hand_over(&mut inner);
+                drop(inner);
+                Ok((value, handle))
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                let mut inner = self.lock();
+                let closed = self.close(&mut inner, run, Some(&reason));
+                self.changed(&mut inner);
+                drop(inner);
+                closed?;
+                // The callback's own error, once nothing that it submitted runs any more.
+                let _ = handle.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`Live::build`], and waits for the end of the run: with one lock from the end of the callback until the driver
+    /// spins, and one from its last look until the record of the run is gone.
+    pub(crate) fn run<R>(
+        &self,
+        callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
+    ) -> Result<R, Error> {
+        let own = Own { live: self, run: self.begin()? };
+        let built = self.call(own.run, callback);
+        let reason = built.as_ref().err().map(ToString::to_string);
+        let mut inner = self.lock();
+        let closed = self.close(&mut inner, own.run, reason.as_deref());
+        // Else the first round of the driver does as much.
+        if closed.is_err() || inner.has_ended(own.run).is_some() {
+            self.changed(&mut inner);
+        }
+        closed?;
+        let (inner, _) = self.drive(inner, None, |inner| inner.has_ended(own.run));
+        let outcome = self.outcome(&inner, own.run);
+        own.forget(inner);
+        self.tell_subscriber();
+        let value = built?;
+        outcome.map(|()| value)
+    }
+
+    /// Calls what builds the graph of `run`.
+    fn call<R>(
+        &self,
+        run: RunId,
+        callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
+    ) -> Result<R, Error> {
         let mut orchestrator = Orchestrator::new(self, run);
         let level = self.config.level;
         let _span = self.run_span(run);
@@ -194,30 +276,12 @@ impl Live {
                 Err(error) => Error::Callback { level, run, message: error.to_string() },
             })
         });
-        let error = match built {
-            Ok(Ok(value)) => {
-                self.end(|inner| {
-                    inner.driver.observer_mut().run_closed(run, false);
-                    inner.driver.engine_mut().close_submission(run)
-                })?;
-                return Ok((value, handle));
-            }
-            Ok(Err(error)) => error,
-            Err(text) => Error::CallbackPanicked { level, run, message: text },
-        };
-        let reason = error.to_string();
-        self.end(|inner| {
-            inner.driver.observer_mut().run_closed(run, true);
-            inner.driver.engine_mut().fail_submission(run, &reason)
-        })?;
-        // The callback's own error, once nothing that it submitted runs any more.
-        let _ = handle.wait();
-        Err(error)
+        built.unwrap_or_else(|text| Err(Error::CallbackPanicked { level, run, message: text }))
     }
 
     /// Waits for this caller's turn, then for a lease.
     fn begin(&self) -> Result<RunId, Error> {
-        let caller = std::thread::current().id();
+        let caller = threads::id();
         let mut inner = self.lock();
         if inner.builder == Some(caller) {
             return Err(Error::InsideCallback { call: "submit" });
@@ -258,14 +322,17 @@ impl Live {
         }
     }
 
-    /// Closes a submission one way or the other, and lets the next caller build.
-    fn end(&self, close: impl FnOnce(&mut Inner) -> Result<(), EngineError>) -> Result<(), Error> {
-        let mut inner = self.lock();
-        let closed = close(&mut inner);
+    /// Closes a submission, or fails it for a reason, and lets the next caller build.
+    fn close(&self, inner: &mut Inner, run: RunId, failed: Option<&str>) -> Result<(), EngineError> {
+        inner.driver.observer_mut().run_closed(run, failed.is_some());
+        let engine = inner.driver.engine_mut();
+        let closed = match failed {
+            None => engine.close_submission(run),
+            Some(reason) => engine.fail_submission(run, reason),
+        };
         inner.builder = None;
-        self.next_builder(&mut inner);
-        self.changed(&mut inner);
-        Ok(closed?)
+        self.next_builder(inner);
+        closed
     }
 
     fn next_builder(&self, inner: &mut Inner) {

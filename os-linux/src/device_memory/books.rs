@@ -73,6 +73,7 @@ impl DeviceBooks {
     }
 
     /// Takes the answers to deferred frees that were sent.
+    #[inline]
     pub(crate) fn take_answers<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
         if self.sent.is_empty() {
             return;
@@ -89,10 +90,15 @@ impl DeviceBooks {
     }
 
     /// Sends the deferred frees that no task stands in the way of any more. Call it when one has ended.
+    #[inline]
     pub(crate) fn send_due<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
-        if !std::mem::take(&mut self.deferred) {
-            return;
+        if std::mem::take(&mut self.deferred) {
+            self.send_deferred(driver);
         }
+    }
+
+    #[cold]
+    fn send_deferred<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
         let Self { ledgers, deferred, sent } = self;
         for (index, ledger) in ledgers.iter().enumerate() {
             let Some(worker) = WorkerId::new(index as i32) else { continue };

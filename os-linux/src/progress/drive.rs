@@ -34,6 +34,12 @@ impl Drop for Unwinding<'_> {
     }
 }
 
+/// What a round found of something that it hardly ever finds.
+#[inline]
+fn all<T>(found: impl Iterator<Item = T>) -> Vec<T> {
+    if found.size_hint() == (0, Some(0)) { Vec::new() } else { found.collect() }
+}
+
 impl Inner {
     /// A child ended or was to be killed: what is left of it at `until` is stuck.
     fn doom(&mut self, endpoint: EndpointIndex, until: Instant) {
@@ -57,34 +63,9 @@ impl Live {
 
     /// One round of the driver with everything around it: news first, whoever must hear of a change afterwards.
     pub(super) fn one_round(&self, inner: &mut Inner, now: Instant, look: Look) -> Step {
-        let mut news = false;
-        if self.inbox.any() {
-            for item in self.inbox.take() {
-                news = true;
-                match item {
-                    News::Exited(endpoint, cause) => {
-                        inner.alive -= 1;
-                        inner.doom(endpoint, now.saturating_add(GRACE));
-                        inner.ends.push((endpoint, cause));
-                        inner.driver.observer_mut().child_exited(endpoint, cause);
-                        inner.driver.child_exited(endpoint, cause, now);
-                    }
-                    News::SubtreeGone(endpoint) => {
-                        inner.gone[endpoint.index()] = true;
-                        inner.driver.subtree_gone(endpoint);
-                    }
-                }
-            }
-        }
+        let mut news = self.inbox.any() && self.take_news(inner, now);
         if !inner.closing && self.is_asked_to_stop() {
-            // What runs ends, nothing new starts; the lanes stay open for what runs. Nested workers hear of it (P-29).
-            inner.closing = true;
-            inner.driver.engine_mut().stop();
-            for (endpoint, scope) in (0..).map(EndpointIndex).zip(&self.scopes) {
-                if scope.role == Role::Orchestration {
-                    inner.driver.stop_endpoint(endpoint);
-                }
-            }
+            self.shut(inner);
             news = true;
         }
         let wake = match look {
@@ -101,13 +82,11 @@ impl Live {
         let ended = inner.driver.controls_ended();
         news |= std::mem::replace(&mut inner.controls_ended, ended) != ended;
         inner.devices.take_answers(&mut inner.driver);
-        let poisoned: Vec<_> = inner.driver.take_poisoned().collect();
-        for endpoint in poisoned {
+        for endpoint in all(inner.driver.take_poisoned()) {
             let reason = inner.driver.lane(endpoint).and_then(|lane| lane.poison());
             self.board.poisoned(endpoint, &reason.map(|reason| reason.to_string()).unwrap_or_default());
         }
-        let kills: Vec<_> = inner.driver.take_kills().collect();
-        for endpoint in kills {
+        for endpoint in all(inner.driver.take_kills()) {
             let mortal = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).kill(endpoint);
             inner.doom(endpoint, if mortal { now.saturating_add(GRACE) } else { now });
         }
@@ -120,8 +99,42 @@ impl Live {
             // Whoever sleeps does so for longer than that (the thread that runs this round does not, and is not hurt).
             self.hurry(inner);
         }
-        self.spread(inner, news);
+        self.spread(inner, news, Some(now));
         step
+    }
+
+    /// Takes in what the background thread left; whether that was anything.
+    #[cold]
+    fn take_news(&self, inner: &mut Inner, now: Instant) -> bool {
+        let news = self.inbox.take();
+        for item in &news {
+            match *item {
+                News::Exited(endpoint, cause) => {
+                    inner.alive -= 1;
+                    inner.doom(endpoint, now.saturating_add(GRACE));
+                    inner.ends.push((endpoint, cause));
+                    inner.driver.observer_mut().child_exited(endpoint, cause);
+                    inner.driver.child_exited(endpoint, cause, now);
+                }
+                News::SubtreeGone(endpoint) => {
+                    inner.gone[endpoint.index()] = true;
+                    inner.driver.subtree_gone(endpoint);
+                }
+            }
+        }
+        !news.is_empty()
+    }
+
+    /// What runs ends, nothing new starts; the lanes stay open for what runs. Nested workers hear of it (P-29).
+    #[cold]
+    fn shut(&self, inner: &mut Inner) {
+        inner.closing = true;
+        inner.driver.engine_mut().stop();
+        for (endpoint, scope) in (0..).map(EndpointIndex).zip(&self.scopes) {
+            if scope.role == Role::Orchestration {
+                inner.driver.stop_endpoint(endpoint);
+            }
+        }
     }
 
     /// Frames of a child that is dead, or was killed, and of which something is left too long, are never given back (L-35).
@@ -170,21 +183,22 @@ impl Live {
 
     /// After a call on the engine outside a round: whoever waits for what it changed is woken.
     pub(crate) fn changed(&self, inner: &mut Inner) {
-        let placeable = self.spread(inner, false);
+        let placeable = self.spread(inner, false, None);
         if placeable && inner.progress.right == Right::Background {
             // Its owner sleeps, and no child is going to ring for this (E-35).
             self.own_in_background(inner);
         }
     }
 
-    /// Tells of what changed; whether the engine has something to place.
-    fn spread(&self, inner: &mut Inner, news: bool) -> bool {
+    /// Tells of what changed, in a round of that time if it was one; whether the engine has something to place.
+    #[inline]
+    fn spread(&self, inner: &mut Inner, news: bool, round: Option<Instant>) -> bool {
         let signals = inner.driver.engine_mut().take_signals();
         if !(news || signals.lease_free || signals.released || signals.task_ended || signals.run_changed) {
             return signals.work;
         }
         inner.changes += 1;
-        inner.look_at_changes(news || signals.run_changed || signals.lease_free);
+        inner.look_at_changes(news || signals.run_changed || signals.lease_free, round);
         self.tell_sleepers(inner);
         if !inner.dropped.is_empty() {
             self.free_dropped(inner);
@@ -203,13 +217,10 @@ impl Live {
 
     /// See [`HandOver::submitted`].
     pub(crate) fn submitted(&self, inner: &mut Inner, run: RunId) {
-        HandOver::submitted(self, inner, |inner| {
-            let engine = inner.driver.engine();
-            match engine.phase(run) {
-                Some(RunPhase::Executing) if engine.usage().unfinished == 1 => Standing::Alone,
-                Some(RunPhase::Executing) => Standing::Executing,
-                _ => Standing::Queued,
-            }
+        HandOver::submitted(self, inner, |inner| match inner.driver.engine().phase(run) {
+            Some(RunPhase::Executing) if !inner.driver.is_busy() => Standing::Alone,
+            Some(RunPhase::Executing) => Standing::Executing,
+            _ => Standing::Queued,
         });
     }
 
@@ -219,8 +230,8 @@ impl Live {
     }
 
     /// See [`HandOver::hand_over`].
-    pub(crate) fn hand_over(&self) {
-        HandOver::hand_over(self, &mut self.lock());
+    pub(crate) fn hand_over(&self, inner: &mut Inner) {
+        HandOver::hand_over(self, inner);
     }
 
     /// See [`HandOver::tell_sleepers`].

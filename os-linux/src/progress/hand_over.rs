@@ -30,7 +30,7 @@ enum Stance {
 pub(crate) enum Standing {
     /// Its run waits for an earlier one: nothing of it can be placed.
     Queued,
-    /// Its run executes, and nothing else is unfinished.
+    /// Its run executes, and no child has anything under way.
     Alone,
     /// Its run executes.
     Executing,

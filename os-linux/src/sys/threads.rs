@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
 use crate::Error;
@@ -99,6 +99,14 @@ impl Drop for ClosedGate {
         self.0.forking = false;
         CHANGED.notify_all();
     }
+}
+
+/// The calling thread. The standard library, which counts a reference for each answer, is asked once.
+pub(crate) fn id() -> ThreadId {
+    thread_local! {
+        static ID: ThreadId = thread::current().id();
+    }
+    ID.with(|id| *id)
 }
 
 /// A start that forks: while it exists no thread child begins.

@@ -268,9 +268,7 @@ impl Worker {
     /// What the callback returned, after the tasks that it had started have ended; else [`Error::RunFailed`] with the first
     /// error of the run.
     pub fn run<R>(&self, callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>) -> Result<R, Error> {
-        let (value, run) = self.live("run")?.build(callback)?;
-        run.wait()?;
-        Ok(value)
+        self.live("run")?.run(callback)
     }
 
     /// As [`Worker::run`], for an orchestration that takes its arguments and config as a parameter, so that the same
@@ -311,9 +309,7 @@ impl Worker {
         &self,
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<(), BoxError>,
     ) -> Result<RunHandle, Error> {
-        let live = self.live("submit")?;
-        let ((), run) = live.build(callback)?;
-        live.hand_over();
+        let ((), run) = self.live("submit")?.build(callback)?;
         Ok(run)
     }
 

@@ -160,8 +160,8 @@ impl Leaf for NestedLeaf {
     fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
         // Known: the frame was refused otherwise.
         let Some(function) = self.orchestrations.get(task.digest) else { return Err(Failure::MESSAGE) };
-        let built = self.live.build(|orchestrator| function(orchestrator, task.args, task.config));
-        built.and_then(|((), run)| run.wait()).map_err(|error| {
+        let ended = self.live.run(|orchestrator| function(orchestrator, task.args, task.config));
+        ended.map_err(|error| {
             // A report that is full cuts what comes after; writing to it cannot fail.
             if self.live.is_asked_to_stop() {
                 let _ = write!(report, "worker closed: ");
