@@ -5,9 +5,18 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
+/// What a panic of a thread comes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Catching {
+    /// It is not inside [`catch`].
+    No,
+    Yes,
+    /// It is, and the hook has noted one.
+    Noted,
+}
+
 thread_local! {
-    /// Whether this thread is inside [`catch`].
-    static CATCHING: Cell<bool> = const { Cell::new(false) };
+    static CATCHING: Cell<Catching> = const { Cell::new(Catching::No) };
     /// What the hook noted of the panic on its way.
     static NOTED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -19,10 +28,11 @@ pub(crate) fn install_quiet_hook() {
     std::mem::forget(panic::take_hook());
     panic::set_hook(Box::new(|info| {
         let text = describe(info);
-        if CATCHING.get() {
-            NOTED.set(Some(text));
-        } else {
+        if CATCHING.get() == Catching::No {
             complain(&format!("panic: {text}"));
+        } else {
+            NOTED.set(Some(text));
+            CATCHING.set(Catching::Noted);
         }
     }));
 }
@@ -37,10 +47,9 @@ pub(crate) fn complain(text: &str) {
 /// # Errors
 /// The text of the panic.
 pub fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    let outer = CATCHING.replace(true);
+    let outer = CATCHING.replace(Catching::Yes);
     let result = catch_unwind(AssertUnwindSafe(call));
-    CATCHING.set(outer);
-    let noted = NOTED.take();
+    let noted = if CATCHING.replace(outer) == Catching::Noted { NOTED.take() } else { None };
     result.map_err(|payload| {
         let text = noted.unwrap_or_else(|| payload_text(payload.as_ref()).to_owned());
         // What was thrown may panic again when it is dropped; then it is left where it is.

@@ -100,6 +100,7 @@ impl Shared {
                         return Err(Error::InsideCallback { call: "close" });
                     }
                     State::Ready { live, .. } => {
+                        self.door.shut();
                         let closing = State::Closing { live: live.clone() };
                         match std::mem::replace(&mut *state, closing) {
                             State::Ready { live, background } => break (live, background),
@@ -114,7 +115,10 @@ impl Shared {
             }
         };
         if let Err(error) = live.shut_admission(runs) {
-            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ready { live, background };
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.door.open(&live);
+            *state = State::Ready { live, background };
+            drop(state);
             self.settled.notify_all();
             return Err(error);
         }

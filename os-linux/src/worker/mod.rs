@@ -7,6 +7,7 @@ mod children;
 mod close;
 mod cpus;
 mod custom;
+mod door;
 mod endpoint;
 mod init;
 mod nested;
@@ -44,6 +45,7 @@ use children::Children;
 pub use children::Chip;
 pub(crate) use cpus::Cpus;
 pub use custom::{CustomChild, CustomStart};
+use door::Door;
 pub use endpoint::{Endpoint, EndpointBell, EndpointStart, OwnEndpoint};
 use outer::Above;
 pub(crate) use outer::Outer;
@@ -62,6 +64,8 @@ pub struct Worker {
 struct Shared {
     config: Config,
     state: Mutex<State>,
+    /// Opened and shut with the state, under its lock.
+    door: Door,
     /// Rung when `state` leaves [`State::Initializing`].
     settled: Condvar,
     /// What cancels `init`, while somebody has it.
@@ -155,8 +159,8 @@ impl Worker {
         let owner = OWNERS.fetch_add(1, Ordering::Relaxed) << 32 | u64::from(std::process::id());
         let registry = Registry::new(owner);
         let state = State::New { children: Children::new(subs), registry, space: None };
-        let (settled, cancel) = (Condvar::new(), Mutex::default());
-        Self { shared: Arc::new(Shared { config, state: Mutex::new(state), settled, cancel }) }
+        let (door, settled, cancel) = (Door::default(), Condvar::new(), Mutex::default());
+        Self { shared: Arc::new(Shared { config, state: Mutex::new(state), door, settled, cancel }) }
     }
 
     /// Adds a chip child; its worker id is the next free one (E-39).
@@ -203,6 +207,7 @@ impl Worker {
         let mut state = self.state();
         let result = match started {
             Ok((live, background)) => {
+                self.shared.door.open(&live);
                 *state = State::Ready { live, background };
                 Ok(())
             }
@@ -324,6 +329,11 @@ impl Worker {
     }
 
     pub(crate) fn live(&self, call: &'static str) -> Result<Arc<Live>, Error> {
+        if let Some(live) = self.shared.door.enter()
+            && !live.is_foreign()
+        {
+            return live.check_lineage().map(|()| live);
+        }
         match &*self.state() {
             State::Ready { live, .. } if !live.is_foreign() => live.check_lineage().map(|()| live.clone()),
             other => Err(Error::WrongState { call, state: other.name() }),
