@@ -1,11 +1,13 @@
 //! How the threads of a worker take part in the hand-over: eventfds, epoll sets, a timer and the lock.
 
+use std::hint::black_box;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use laneway_core::driver::{Step, Watch};
 use laneway_core::mailbox::Words;
 use laneway_core::time::Instant;
+use laneway_core::wire::frame;
 
 use super::{HandOver, Look, Progress, Ring, SILENCE};
 use crate::live::{Guard, Inner, Live};
@@ -135,7 +137,16 @@ impl HandOver for Live {
 }
 
 impl Live {
+    /// Whether a watched word changed. What the next round compares with what was published (L-1) is read along: a CPU may take a
+    /// line away from its writer to read it, and so it comes back while the child works, not when it has answered.
+    #[inline]
     fn has_changed(&self, watch: &Watch) -> bool {
-        self.words[watch.endpoint.index()].load_relaxed(watch.at) != watch.seen
+        let words = &self.words[watch.endpoint.index()];
+        let changed = words.load_relaxed(watch.at) != watch.seen;
+        let start = watch.at - watch.at % frame::FRAME_BYTES;
+        for at in [frame::TRAILER, frame::LEASE] {
+            black_box(words.read(start + at));
+        }
+        changed
     }
 }
