@@ -169,12 +169,20 @@ impl<W: Words, O: Observer> Driver<W, O> {
                 let reason = port.lane.poison().unwrap_or(Poison::Driver);
                 let running = extension::says_running(&port.words, &identity);
                 self.describe(endpoint, reason);
-                let _ = write!(self.message, "; it held {identity}");
-                if let Some(callable) = Callable::of(&self.engine, &self.observer, ticket) {
-                    let _ = write!(self.message, " of {callable}");
+                let callable = Callable::of(&self.engine, &self.observer, ticket);
+                // Of a task that is overdue the reason has said everything but what it runs.
+                let is_said = matches!(reason, Poison::Overdue { identity: overdue, .. } if overdue == identity);
+                let _ = match (is_said, callable) {
+                    (true, Some(callable)) => write!(self.message, "; it was at {callable}"),
+                    (true, None) => Ok(()),
+                    (false, Some(callable)) => write!(self.message, "; it held {identity} of {callable}"),
+                    (false, None) => write!(self.message, "; it held {identity}"),
+                };
+                if !is_said {
+                    let (stage, age) = (Stage { phase, running }, now.since(since));
+                    let _ = write!(self.message, ", {stage}, published {age:?} ago");
                 }
-                let (stage, age, remedy) = (Stage { phase, running }, now.since(since), reason.remedy());
-                let _ = write!(self.message, ", {stage}, published {age:?} ago; {remedy}");
+                let _ = write!(self.message, "; {}", reason.remedy());
                 self.engine.completed(ticket, Ended::EndpointFailure(self.message.as_str()));
             }
         }

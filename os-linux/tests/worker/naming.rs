@@ -124,6 +124,7 @@ pub(crate) fn a_missed_deadline_says_that_the_task_ran() {
     let run = held(&bench, &gate, Some(Duration::from_millis(500)));
     let text = run.wait().unwrap_err().to_string();
     assert!(text.contains("ago, it is running by the child's own word; the child is given up as lost"), "{text}");
-    assert!(text.contains(&format!(" of {}, running", shown(&bench.hold))), "{text}");
+    assert!(text.contains(&format!("; it was at {}; ", shown(&bench.hold))), "{text}");
+    assert_eq!(text.matches("dispatch ").count(), 1, "{text}");
     bench.worker.close().unwrap();
 }
