@@ -2,18 +2,27 @@
 
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
-use super::{Frame, Words};
+use super::{Frame, Stamp, Words};
+use crate::ids::{DispatchId, Generation, PipelineSlot, RunId};
 use crate::wire::args::{self, ArgsSnapshot, ArgsView, Counts, Element};
 use crate::wire::frame as at;
-use crate::wire::{CallConfig, ChipTensor, Digest, OUTPUT_PREFIX_BYTES, Protocol, TaskArgsView, Tensor, WireError};
+use crate::wire::{
+    CallConfig, ChipTensor, Digest, DispatchIdentity, OUTPUT_PREFIX_BYTES, Protocol, SlotRule, TaskArgsView, Tensor,
+    Trailer, WireError,
+};
 
 /// Storage for the private copy of one task frame; reused from task to task.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    identity: DispatchIdentity,
+    /// Whether `identity` was judged; not before the first task, nor after a refusal.
+    identity_judged: bool,
     digest: Digest,
     config: CallConfig,
     /// Whether `config` was judged; not after a refusal.
     config_judged: bool,
+    /// Whether `config` is diagnostic.
+    diagnostic: bool,
     args: ArgsSnapshot,
     /// What `args` holds: a judged list of this protocol; nothing after a refusal.
     held: Option<(Protocol, Counts)>,
@@ -30,7 +39,14 @@ impl Snapshot {
     #[must_use]
     pub const fn new() -> Self {
         let (digest, config) = (Digest::ZERO, CallConfig::ZERO);
-        Self { digest, config, config_judged: true, args: ArgsSnapshot::new(), held: None }
+        let (args, held) = (ArgsSnapshot::new(), None);
+        let identity = DispatchIdentity {
+            run: RunId::FIRST,
+            slot: PipelineSlot::Zero,
+            generation: Generation::FIRST,
+            dispatch: DispatchId::FIRST,
+        };
+        Self { identity, identity_judged: false, digest, config, config_judged: true, diagnostic: false, args, held }
     }
 
     /// The digest that was copied last.
@@ -43,6 +59,61 @@ impl Snapshot {
     #[must_use]
     pub const fn config(&self) -> &CallConfig {
         &self.config
+    }
+
+    /// Whether the config that was copied last is diagnostic.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn is_diagnostic(&self) -> bool {
+        self.diagnostic
+    }
+
+    /// Whose task was copied last.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn identity(&self) -> DispatchIdentity {
+        self.identity
+    }
+
+    /// Copies and judges the words that say whose task it is. Those that stand in the frame as they did last time are compared,
+    /// which is both; then only the dispatch is another. A child judges what lies in one frame by one protocol and one rule.
+    ///
+    /// # Errors
+    /// What was copied, and the first check of L-5 that it fails.
+    #[inline(always)]
+    pub(crate) fn copy_identity<W: Words>(
+        &mut self,
+        words: &W,
+        frame: Frame,
+        served: Protocol,
+        rule: impl FnOnce() -> SlotRule,
+    ) -> Result<(), (Stamp, WireError)> {
+        const DISPATCH: usize = core::mem::offset_of!(Trailer, dispatch);
+        let Stamp { trailer, lease } = Stamp::of(served, &self.identity);
+        if self.identity_judged
+            && words.holds(frame.at(at::TRAILER), &trailer.as_bytes()[..DISPATCH])
+            && words.holds(frame.at(at::LEASE), lease.as_bytes())
+            && let Some(dispatch) = DispatchId::new(words.read(frame.at(at::TRAILER + DISPATCH)))
+        {
+            self.identity.dispatch = dispatch;
+            return Ok(());
+        }
+        self.copy_other_identity(words, frame, served, rule())
+    }
+
+    #[inline(never)]
+    fn copy_other_identity<W: Words>(
+        &mut self,
+        words: &W,
+        frame: Frame,
+        served: Protocol,
+        rule: SlotRule,
+    ) -> Result<(), (Stamp, WireError)> {
+        self.identity_judged = false;
+        let stamp = frame.stamp(words);
+        self.identity = stamp.judge(served, rule).map_err(|error| (stamp, error))?;
+        self.identity_judged = true;
+        Ok(())
     }
 
     /// Copies the callable digest.
@@ -79,6 +150,7 @@ impl Snapshot {
         }
         self.config.validate()?;
         self.config_judged = true;
+        self.diagnostic = self.config.is_diagnostic();
         Ok(())
     }
 
@@ -148,7 +220,9 @@ impl Snapshot {
     fn view<E: Element>(&self, protocol: Protocol) -> ArgsView<'_, E> {
         match self.held {
             Some((held, counts)) if held == protocol => {
-                ArgsView::judged(counts, &self.args.words()[1..counts.encoded_len(protocol) / 8])
+                // Nothing that could panic, so that a view that nobody looks at costs nothing.
+                let words = self.args.words().get(1..counts.encoded_len(protocol) / 8);
+                ArgsView::judged(counts, words.unwrap_or_default())
             }
             _ => ArgsView::default(),
         }
@@ -160,7 +234,6 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::ids::PipelineSlot;
     use crate::mailbox::ArrayWords;
     use crate::wire::{AddressSpace, Dtype};
 
@@ -170,6 +243,39 @@ mod tests {
         let words = ArrayWords::new(at::REGION_BYTES);
         words.copy_in(FRAME.at(at::ARGS), blob);
         words
+    }
+
+    /// L-5: whatever bit of an identity differs from the one before, and whatever was before, the verdict is that on the stamp
+    /// that stands in the frame.
+    #[test]
+    fn an_identity_after_another_is_judged_as_the_first_one_is() {
+        let (served, rule) = (Protocol::ChipTensors, SlotRule::Below(2));
+        let words = ArrayWords::new(at::REGION_BYTES);
+        let put = |stamp: &Stamp| {
+            words.copy_in(FRAME.at(at::TRAILER), stamp.trailer.as_bytes());
+            words.copy_in(FRAME.at(at::LEASE), stamp.lease.as_bytes());
+        };
+        let (mut taken, mut refused) = (0, 0);
+        for slot in PipelineSlot::ALL {
+            let (run, generation, dispatch) = (RunId::FIRST, Generation::FIRST, DispatchId::FIRST);
+            let stamp = Stamp::of(served, &DispatchIdentity { run, slot, generation, dispatch });
+            for bit in 0..8 * (size_of::<Trailer>() + size_of_val(&stamp.lease)) {
+                let mut other = stamp;
+                match bit / 8 {
+                    byte if byte < size_of::<Trailer>() => other.trailer.as_mut_bytes()[byte] ^= 1 << (bit % 8),
+                    byte => other.lease.as_mut_bytes()[byte - size_of::<Trailer>()] ^= 1 << (bit % 8),
+                }
+                let mut used = Snapshot::new();
+                // The other one twice: a refusal is not forgotten.
+                for stamp in [&stamp, &other, &other, &stamp] {
+                    put(stamp);
+                    let copied = used.copy_identity(&words, FRAME, served, || rule).map(|()| used.identity());
+                    assert_eq!(copied, stamp.judge(served, rule).map_err(|error| (*stamp, error)), "bit {bit}");
+                    *if copied.is_ok() { &mut taken } else { &mut refused } += 1;
+                }
+            }
+        }
+        assert!(taken > 1000 && refused > 500, "{taken} {refused}");
     }
 
     /// W-8: what is judged is the copy; what the other side writes afterwards changes nothing.

@@ -24,7 +24,7 @@ impl From<WireError> for Refusal {
 
 impl<T: Copy + Eq> Machine<T> {
     /// Copies and judges a newly visible frame; what passes is staged, what does not is failed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_in<W, R, B>(
         &mut self,
         slot: PipelineSlot,
@@ -37,15 +37,16 @@ impl<T: Copy + Eq> Machine<T> {
         B: ParentBell,
     {
         let frame = Frame::task(slot);
-        let stamp = frame.stamp(env.words);
-        let identity = match stamp.judge(self.spec.protocol, self.rule(slot)) {
-            Ok(identity) => identity,
-            Err(error) => return self.refuse_frame(slot, stamp, error.into(), env),
-        };
-        if let Err(refusal) = copy(slot, self.spec.protocol, env) {
+        let (protocol, snapshot) = (self.spec.protocol, &mut env.snapshots[slot.index()]);
+        if let Err((stamp, error)) = snapshot.copy_identity(env.words, frame, protocol, || self.rule(slot)) {
+            return self.refuse_frame(slot, stamp, error.into(), env);
+        }
+        if let Err(refusal) = copy(slot, protocol, env) {
+            let stamp = Stamp::of(protocol, &env.snapshots[slot.index()].identity());
             return self.refuse_frame(slot, stamp, refusal, env);
         }
-        let diagnostic = env.snapshots[slot.index()].config().is_diagnostic();
+        let snapshot = &env.snapshots[slot.index()];
+        let (identity, diagnostic) = (snapshot.identity(), snapshot.is_diagnostic());
         let staged = Staged { diagnostic, right, token: None, deferred: false };
         match self.spec.frames {
             Frames::One => {
@@ -171,7 +172,7 @@ impl<T: Copy + Eq> Machine<T> {
 }
 
 /// The rest of L-5: digest known, callable prepared; config; argument blob.
-#[inline]
+#[inline(always)]
 fn copy<W: Words, R: Runner, B>(
     slot: PipelineSlot,
     protocol: Protocol,
