@@ -19,7 +19,7 @@ impl AtomicWords {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&self, at: usize, bytes: usize) -> &[AtomicU64] {
         &self.wholes[at / 8..][..bytes / 8]
     }

@@ -161,12 +161,13 @@ impl Snapshot {
     /// Counts, size or an element that is illegal.
     #[inline]
     pub fn copy_args<W: Words>(&mut self, words: &W, frame: Frame, protocol: Protocol) -> Result<(), WireError> {
-        let before = self.held.take();
         let word = words.read(frame.at(at::ARGS));
-        let counts = Counts::parse(word, at::ARGS_CAPACITY)?;
         self.args.words_mut()[0] = word;
+        let mut counts = Counts::NONE;
         // Without elements there is nothing to copy and nothing to judge.
         if word != 0 {
+            let before = self.held.take();
+            counts = Counts::parse(word, at::ARGS_CAPACITY)?;
             let judged = before.filter(|(held, _)| *held == protocol).map_or(0, |(_, counts)| counts.tensors());
             match protocol {
                 Protocol::ChipTensors => self.copy_elements::<_, ChipTensor>(words, frame, counts, judged)?,

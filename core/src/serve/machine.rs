@@ -317,7 +317,7 @@ impl<T: Copy + Eq> Machine<T> {
     }
 
     /// Publishes a terminal state. The frame is the parent's from then on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hand_back<W: Words, R, B: ParentBell>(
         &mut self,
         slot: PipelineSlot,

@@ -11,6 +11,7 @@ use crate::wire::DispatchIdentity;
 
 impl<T: Copy + Eq> Machine<T> {
     /// Moves the run that owns the claim; without one, chooses it; then prepares the successor that waits.
+    #[inline(always)]
     pub(super) fn drive<W, R, B>(&mut self, env: &mut Env<'_, W, R, B>) -> Flow
     where
         W: Words,
@@ -56,7 +57,7 @@ impl<T: Copy + Eq> Machine<T> {
         Some(next)
     }
 
-    #[inline]
+    #[inline(always)]
     fn launch<W, R, B>(
         &mut self,
         slot: PipelineSlot,

@@ -79,8 +79,9 @@ impl MappedWords {
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 
-    /// The words from `at` on, for one copy: checked once.
-    #[inline]
+    /// The words from `at` on, for one copy: checked once. Inlined as what copies and compares is, so that both see how long
+    /// the run is.
+    #[inline(always)]
     fn run(&self, at: usize, bytes: usize) -> &[AtomicU64] {
         let first = self.at(at, bytes, 8);
         // SAFETY: `bytes` mapped bytes, aligned, reached by atomics alone; an atomic may be changed behind a shared slice.
