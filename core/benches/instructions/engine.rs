@@ -7,7 +7,7 @@ use std::hint::black_box;
 use laneway_core::engine::{
     Action, Config, Engine, Outcome, Range, RangeKind, Submission, Target, WorkerClass, WorkerSpec,
 };
-use laneway_core::ids::{EndpointIndex, WorkerId};
+use laneway_core::ids::{EndpointIndex, RunId, WorkerId};
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype};
 
@@ -19,7 +19,11 @@ pub(crate) const TASKS: u64 = 64;
 pub(crate) const CASES: &[Case] = &[
     Case { name: "engine, no arguments", times: TASKS, run: || alone(0) },
     Case { name: "engine, four tensors", times: TASKS, run: || alone(4) },
+    Case { name: "engine, four tensors, others in each of many", times: MANY, run: many },
 ];
+
+/// Tasks that are in the engine at the same time.
+const MANY: u64 = 1024;
 
 const BUFFER: u64 = 1 << 30;
 
@@ -33,7 +37,7 @@ pub(crate) fn worker() -> WorkerId {
 pub(crate) fn engine() -> Engine {
     let worker = WorkerSpec { class: WorkerClass::NextLevel(worker()), endpoint: EndpointIndex(0), staging: false };
     let mut engine = Engine::new(&Config::default(), 2, &[worker]).expect("a valid config");
-    engine.add_range(Range { base: BUFFER, bytes: 1 << 20, kind: RangeKind::Buffer }).expect("free");
+    engine.add_range(Range { base: BUFFER, bytes: 1 << 26, kind: RangeKind::Buffer }).expect("free");
     engine
 }
 
@@ -80,14 +84,46 @@ fn run(engine: &mut Engine, args: &TaskArgs) {
     let run = engine.begin_run().expect("a lease");
     for _ in 0..TASKS {
         engine.submit(run, &submission(&[args]), &mut |_| {}).expect("room");
-        while let Some(action) = engine.next_action() {
-            let Action::Dispatch { ticket, .. } = action else { continue };
-            black_box(engine.payload(ticket).map(|payload| payload.blob.as_ptr()));
-            engine.accepted(ticket);
-            engine.completed(ticket, Outcome::Success);
-        }
-        black_box(engine.take_signals());
+        serve(engine);
     }
+    end(engine, run);
+}
+
+/// Every task touches bytes of its own, and all are submitted before the first is placed.
+fn many() {
+    let (mut engine, lists) = (engine(), (0..MANY).map(|task| arguments_from(4 * task, 4)).collect::<Vec<_>>());
+    run_all(&mut engine, &lists);
+    counted_run_all(black_box(&mut engine), black_box(&lists));
+}
+
+#[inline(never)]
+fn counted_run_all(engine: &mut Engine, lists: &[TaskArgs]) {
+    run_all(engine, lists);
+}
+
+#[inline]
+fn run_all(engine: &mut Engine, lists: &[TaskArgs]) {
+    let run = engine.begin_run().expect("a lease");
+    for args in lists {
+        engine.submit(run, &submission(&[args]), &mut |_| {}).expect("room");
+    }
+    serve(engine);
+    end(engine, run);
+}
+
+#[inline]
+fn serve(engine: &mut Engine) {
+    while let Some(action) = engine.next_action() {
+        let Action::Dispatch { ticket, .. } = action else { continue };
+        black_box(engine.payload(ticket).map(|payload| payload.blob.as_ptr()));
+        engine.accepted(ticket);
+        engine.completed(ticket, Outcome::Success);
+    }
+    black_box(engine.take_signals());
+}
+
+#[inline]
+fn end(engine: &mut Engine, run: RunId) {
     engine.close_submission(run).expect("open");
     assert!(engine.is_terminal(run));
     engine.release(run).expect("known");

@@ -2,19 +2,25 @@
 
 #[cfg(test)]
 use super::Standing;
-use super::{MIXED, Map, Node, Roots};
+use super::{MIXED, Map, Node, Roots, Window};
 use crate::engine::slot::NIL;
 
 impl Map {
-    /// Puts a node into its tree.
+    /// Puts a node into its tree. What the nodes above it say of their subtrees is brought up to date on the way down, where each
+    /// is looked at anyway; on the way up then only heights are left, and those seldom change far.
     pub(super) fn insert(&mut self, roots: &mut Roots, index: u32) {
-        let root = roots.of(self.nodes[index as usize].access);
-        let start = self.nodes[index as usize].window.range.start;
+        let node = &self.nodes[index as usize];
+        let root = roots.of(node.access);
+        let (start, end, pitch) = (node.window.range.start, node.window.range.end, node.window.pitch);
+        let (low, high) = rows(&node.window);
         let mut parent = NIL;
         let mut at = *root;
         while at != NIL {
             parent = at;
-            let node = &self.nodes[at as usize];
+            let node = &mut self.nodes[at as usize];
+            node.reach = node.reach.max(end);
+            node.pitch = shared(node.pitch, pitch);
+            (node.low, node.high) = (node.low.min(low), node.high.max(high));
             at = if start < node.window.range.start { node.left } else { node.right };
         }
         let node = &mut self.nodes[index as usize];
@@ -103,18 +109,13 @@ impl Map {
         let window = &node.window;
         let mut height = 0;
         let mut reach = window.range.end;
-        let (mut pitch, mut low, mut high) = (window.pitch, window.low, window.low + window.width);
-        if high > pitch {
-            // The window runs over the end of the row: it touches both ends.
-            (low, high) = (0, pitch);
-        }
+        let mut pitch = window.pitch;
+        let (mut low, mut high) = rows(window);
         for child in [node.left, node.right] {
             if let Some(child) = self.nodes.get(child as usize) {
                 height = height.max(child.height);
                 reach = reach.max(child.reach);
-                if child.pitch != pitch {
-                    pitch = MIXED;
-                }
+                pitch = shared(pitch, child.pitch);
                 low = low.min(child.low);
                 high = high.max(child.high);
             }
@@ -209,4 +210,16 @@ impl Map {
         assert_eq!(stored, self.summary(index), "a summary is stale");
         left.max(right) + 1
     }
+}
+
+/// The part of a row that a window touches.
+const fn rows(window: &Window) -> (u64, u64) {
+    let end = window.low + window.width;
+    // One that runs over the end of the row touches both ends.
+    if end > window.pitch { (0, window.pitch) } else { (window.low, end) }
+}
+
+/// The row length that two subtrees share.
+const fn shared(pitch: u64, other: u64) -> u64 {
+    if pitch == other { pitch } else { MIXED }
 }
