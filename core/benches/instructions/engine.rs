@@ -111,7 +111,7 @@ fn run_all(engine: &mut Engine, lists: &[TaskArgs]) {
     end(engine, run);
 }
 
-#[inline]
+#[inline(always)]
 fn serve(engine: &mut Engine) {
     while let Some(action) = engine.next_action() {
         let Action::Dispatch { ticket, .. } = action else { continue };
@@ -122,7 +122,7 @@ fn serve(engine: &mut Engine) {
     black_box(engine.take_signals());
 }
 
-#[inline]
+#[inline(always)]
 fn end(engine: &mut Engine, run: RunId) {
     engine.close_submission(run).expect("open");
     assert!(engine.is_terminal(run));
