@@ -1,10 +1,12 @@
 //! Telling the subscriber of the process what happened in the tree.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use laneway_core::wire::control::ControlCommand;
 use tracing::Level;
 
+use super::log::TraceLog;
 use super::reader::Reader;
 use super::record::{Ending, Kind, Leaving, Record, Side, Source};
 
@@ -17,21 +19,40 @@ pub(super) fn is_wanted() -> bool {
     tracing::enabled!(target: TARGET, Level::WARN)
 }
 
-/// Tells what is new. Whoever comes while another thread does leaves it to that one.
-#[cold]
-#[inline(never)]
-pub(super) fn tell(reader: &Mutex<Reader>) {
-    let mut reader = match reader.try_lock() {
-        Ok(reader) => reader,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    let mut told = Vec::new();
-    reader.read(|record| told.push(record));
-    // Each writer's clock is the same one, and what one writer wrote stays in order.
-    told.sort_by_key(|told| told.record.time);
-    for told in told {
-        event(&reader.sources()[told.source as usize], &told.record);
+/// Who tells the subscriber of this process.
+#[derive(Debug)]
+pub(super) struct Teller {
+    reader: Mutex<Reader>,
+    /// Somebody came for whom there may be something to tell, since the one who tells began to read.
+    asked: AtomicBool,
+}
+
+impl Teller {
+    pub(super) fn new(log: Arc<TraceLog>) -> Self {
+        Self { reader: Mutex::new(Reader::new(log)), asked: AtomicBool::new(false) }
+    }
+
+    /// Tells what is new. Whoever comes while another thread does leaves it to that one, which then reads once more: a subscriber
+    /// may come back here, so nobody waits.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        while self.asked.load(Ordering::SeqCst) {
+            let mut reader = match self.reader.try_lock() {
+                Ok(reader) => reader,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            self.asked.store(false, Ordering::SeqCst);
+            let mut told = Vec::new();
+            reader.read(|record| told.push(record));
+            // Each writer's clock is the same one, and what one writer wrote stays in order.
+            told.sort_by_key(|told| told.record.time);
+            for told in told {
+                event(&reader.sources()[told.source as usize], &told.record);
+            }
+        }
     }
 }
 

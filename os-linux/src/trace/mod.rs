@@ -23,15 +23,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-#[cfg(feature = "tracing")]
-use std::sync::Mutex;
 
 use laneway_core::lane::Label;
 use laneway_core::wire::Digest;
 
 pub(crate) use log::TraceLog;
-#[cfg(feature = "tracing")]
-use reader::Reader;
 use record::Source;
 pub(crate) use record::{Ending, Kind, Leaving, Record, prefix};
 pub(crate) use runner::{Phases, Traced};
@@ -110,7 +106,7 @@ pub(crate) struct Tracer {
     path: Option<PathBuf>,
     /// For the subscriber of this process, in the root of the tree: what a fork copied of one must not be used (P-30).
     #[cfg(feature = "tracing")]
-    subscriber: Option<Mutex<Reader>>,
+    subscriber: Option<emit::Teller>,
 }
 
 impl Tracer {
@@ -118,7 +114,7 @@ impl Tracer {
     pub(crate) fn new(log: Arc<TraceLog>, path: Option<PathBuf>, is_root: bool) -> Self {
         Self {
             #[cfg(feature = "tracing")]
-            subscriber: is_root.then(|| Mutex::new(Reader::new(log.clone()))),
+            subscriber: is_root.then(|| emit::Teller::new(log.clone())),
             log,
             path,
         }
@@ -128,10 +124,10 @@ impl Tracer {
     #[inline]
     pub(crate) fn tell_subscriber(&self) {
         #[cfg(feature = "tracing")]
-        if let Some(reader) = &self.subscriber
+        if let Some(teller) = &self.subscriber
             && emit::is_wanted()
         {
-            emit::tell(reader);
+            teller.tell();
         }
     }
 

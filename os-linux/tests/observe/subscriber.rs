@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use laneway_linux::{TaskArgs, Worker};
 use tracing::field::{Field, Visit};
@@ -132,11 +133,16 @@ pub(crate) fn a_subscriber_that_wants_nothing_is_told_nothing() {
 pub(crate) fn a_full_log_makes_room_for_a_subscriber() {
     let (heard, _) = listen(Level::TRACE);
     let bench = Bench::new(1, |builder| builder.tracing(true).trace_bytes(8 * 4096));
-    for _ in 0..100 {
+    let count = |message: &str| heard.lock().unwrap().iter().filter(|heard| heard.message == message).count();
+    for runs in 1..=100 {
         bench.pass(10);
+        // Another thread may be telling it.
+        let patience = Instant::now() + Duration::from_secs(10);
+        while count("completed") < 10 * runs {
+            assert!(Instant::now() < patience, "{} of run {runs} told", count("completed"));
+            std::thread::yield_now();
+        }
     }
     bench.worker.close().unwrap();
-    let heard = heard.lock().unwrap();
-    let count = |message: &str| heard.iter().filter(|heard| heard.message == message).count();
     assert_eq!((count("dispatch"), count("completed"), count("task ended")), (1000, 1000, 1000));
 }
