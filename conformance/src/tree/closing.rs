@@ -1,13 +1,13 @@
 //! How a worker ends.
 
-use laneway_linux::{Error, TaskArgs, Worker};
+use laneway_linux::{Error, RunHandle, TaskArgs, Tensor, Worker};
 
 use super::Grove;
 use super::grove::{Subs, children};
 use super::signal::until;
 use crate::backend::Setup;
 use crate::case::Case;
-use crate::expect::{Must, Verdict, equal, holds, mentions, refused};
+use crate::expect::{Must, Verdict, Violation, equal, holds, mentions, refused};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -144,16 +144,22 @@ fn times_out(grove: &mut Grove<'_>) -> Verdict {
     equal("children after the second close", children(), Vec::<i32>::new())
 }
 
-fn close_now(grove: &mut Grove<'_>) -> Verdict {
-    let subs = grove.subs(1)?;
-    let x = subs.tensor(1)?;
+/// A run whose first task is held and runs, while its second waits for it.
+fn one_runs_one_waits(subs: &Subs, x: &Tensor<i32>) -> Result<RunHandle, Violation> {
     let run = subs.worker.submit(|orch| {
-        orch.submit_sub(&subs.hold, TaskArgs::new().inout(&x))?;
-        orch.submit_sub(&subs.add, TaskArgs::new().inout(&x).scalar(1))?;
+        orch.submit_sub(&subs.hold, TaskArgs::new().inout(x))?;
+        orch.submit_sub(&subs.add, TaskArgs::new().inout(x).scalar(1))?;
         Ok(())
     });
     let run = run.must("submit")?;
     subs.running.wait().must("the first task runs")?;
+    Ok(run)
+}
+
+fn close_now(grove: &mut Grove<'_>) -> Verdict {
+    let subs = grove.subs(1)?;
+    let x = subs.tensor(1)?;
+    let run = one_runs_one_waits(&subs, &x)?;
     subs.gate.send().must("the gate")?;
     // Whether the second task was sent before the close is open; that it ends is not.
     subs.worker.close_now().must("close_now")?;
@@ -167,13 +173,7 @@ fn close_now(grove: &mut Grove<'_>) -> Verdict {
 fn drained(grove: &mut Grove<'_>) -> Verdict {
     let subs = grove.subs(1)?;
     let x = subs.tensor(1)?;
-    let run = subs.worker.submit(|orch| {
-        orch.submit_sub(&subs.hold, TaskArgs::new().inout(&x))?;
-        orch.submit_sub(&subs.add, TaskArgs::new().inout(&x).scalar(1))?;
-        Ok(())
-    });
-    let run = run.must("submit")?;
-    subs.running.wait().must("the first task runs")?;
+    let run = one_runs_one_waits(&subs, &x)?;
     std::thread::scope(|scope| {
         let closing = scope.spawn(|| subs.worker.close_now());
         let begun = || matches!(subs.worker.run(|_| Ok(())), Err(Error::WrongState { state: "CLOSING", .. }));

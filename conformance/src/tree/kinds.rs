@@ -147,13 +147,17 @@ fn sums(worker: &Worker, who: WorkerId, add: &CallableHandle) -> Verdict {
     Ok(())
 }
 
-fn leaf(grove: &mut Grove<'_>) -> Verdict {
-    let worker = grove.builder().build().must("a worker")?;
-    let who = worker.add_child(CustomChild::new("sum", |start| {
+/// A child that adds up what it is given.
+fn child() -> CustomChild {
+    CustomChild::new("sum", |start| {
         let callables = start.callables.iter().map(|(digest, _)| *digest).collect();
         Ok::<_, String>(Sum { callables, sum: 0, ended: None, ring: None })
-    }));
-    let who = who.must("add_child")?;
+    })
+}
+
+fn leaf(grove: &mut Grove<'_>) -> Verdict {
+    let worker = grove.builder().build().must("a worker")?;
+    let who = worker.add_child(child()).must("add_child")?;
     let add = worker.register_custom("add", 1, b"").must("register_custom")?;
     worker.init().must("init")?;
     sums(&worker, who, &add)?;
@@ -162,12 +166,6 @@ fn leaf(grove: &mut Grove<'_>) -> Verdict {
 
 fn exact(grove: &mut Grove<'_>) -> Verdict {
     let worker = grove.builder().build().must("a worker")?;
-    let child = || {
-        CustomChild::new("sum", |start| {
-            let callables = start.callables.iter().map(|(digest, _)| *digest).collect();
-            Ok::<_, String>(Sum { callables, sum: 0, ended: None, ring: None })
-        })
-    };
     let ids = [worker.add_child(child()).must("add_child")?, worker.add_child(child()).must("add_child")?];
     let add = worker.register_custom("add", 1, b"").must("register_custom")?;
     worker.init().must("init")?;

@@ -84,6 +84,7 @@ impl Device {
     }
 
     fn wait_for(&self, gate: usize) {
+        // A word is all that a process that may be killed anywhere shares with the test: nothing rings for it.
         while self.wire.scratch.read(gate) == 0 {
             std::thread::sleep(Duration::from_micros(100));
         }
