@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use crate::ids::{PipelineSlot, TaskSlot};
 use crate::wire::ByteRange;
 
-use super::map::Roots;
+use super::map::{Roots, UNLISTED};
 use super::ring::{Ring, RingFull};
+use super::slot::NIL;
 use super::worker::WorkerIndex;
 use super::{EngineError, RINGS, Range, RangeKind};
 
@@ -66,6 +67,8 @@ pub(super) struct BackingTable {
     trees: Vec<Roots>,
     first_device: u32,
     first_slab: [u32; RINGS],
+    /// Trees of each run that vacant places may be in, linked by `next`.
+    listed: [u32; PipelineSlot::ALL.len()],
     free: Vec<u32>,
     /// Numbers of the registered ranges, by address.
     sorted: Vec<u32>,
@@ -97,6 +100,7 @@ impl BackingTable {
             trees: alloc::vec![Roots::EMPTY; trees as usize],
             first_device,
             first_slab,
+            listed: [NIL; PipelineSlot::ALL.len()],
             free: (0..config.ranges).rev().collect(),
             sorted: Vec::with_capacity(config.ranges as usize),
             recent: Recent::NONE,
@@ -195,6 +199,7 @@ impl BackingTable {
     ) -> Result<u32, RingFull> {
         let sequence = self.rings[ring].take(bytes, owner, run)?;
         let tree = self.slab_tree(ring, sequence);
+        debug_assert_eq!(self.roots(tree), Roots::EMPTY, "all that named the slab before is consumed");
         *self.roots_mut(tree) = Roots::EMPTY;
         Ok(sequence)
     }
@@ -207,6 +212,30 @@ impl BackingTable {
     /// The trees of a run in the memory of a worker's device.
     pub(super) fn device_tree(&self, worker: WorkerIndex, run: PipelineSlot) -> TreeIndex {
         TreeIndex(self.first_device + u32::from(worker.0) * 2 + run.index() as u32)
+    }
+
+    /// Whether writers leave their places behind in a tree: not in that of a slab, which is soon gone as a whole.
+    #[inline]
+    pub(super) const fn outlives_tasks(&self, tree: TreeIndex) -> bool {
+        tree.0 < self.first_slab[0]
+    }
+
+    /// The tree of writers is about to get a node that may become vacant.
+    #[inline]
+    pub(super) fn list(&mut self, tree: TreeIndex, run: PipelineSlot) {
+        let roots = &mut self.trees[tree.0 as usize];
+        if roots.next == UNLISTED {
+            roots.next = core::mem::replace(&mut self.listed[run.index()], tree.0);
+        }
+    }
+
+    /// Gives up the trees of writers of a run that have been [listed](Self::list): nothing in them counts any more.
+    pub(super) fn give_up_listed(&mut self, run: PipelineSlot) {
+        let mut at = core::mem::replace(&mut self.listed[run.index()], NIL);
+        while let Some(roots) = self.trees.get_mut(at as usize) {
+            roots.writers = NIL;
+            at = core::mem::replace(&mut roots.next, UNLISTED);
+        }
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 use super::backing::{Place, TreeIndex};
 use super::check::{check_aliases, output_bytes};
 use super::edge::EdgeKind;
-use super::map::{Access, NewEntry, Plan, Standing, View};
+use super::map::{Access, Found, NewEntry, Plan, View};
 use super::ring::Ring;
 use super::slot::{ArgsRef, Kind, NIL, TaskState};
 use super::submit::{Allocated, List, Submission, Wiring};
@@ -108,12 +108,16 @@ impl Engine {
         };
         let roots = self.backings.roots(tree);
         // Readers and writers both search: the one for what to wait for, the other for what to replace.
-        let found = self.map.overlapping(roots.writers, view);
-        if found != NIL && (reads || self.strict_war) {
+        let Found { taken, vacant } = self.map.overlapping(roots.writers, view);
+        if taken != NIL && (reads || self.strict_war) {
             // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
-            self.wire_after(slot, found, reads.then_some(&mut wiring.poison))?;
+            self.wire_after(slot, taken, reads.then_some(&mut wiring.poison))?;
         }
         if !writes && !self.strict_war {
+            if vacant != NIL && self.map.only(vacant).is_none() {
+                // One may stay, where a writer of the same bytes may come; more would be met again and again.
+                self.take_out(vacant);
+            }
             return Ok(());
         }
         self.check_entry(slot, wiring, 1)?;
@@ -121,18 +125,29 @@ impl Engine {
         let update = reads && writes;
         let mut plan = Plan::Link;
         if writes && roots.readers != NIL {
-            let found = self.map.overlapping(roots.readers, view);
+            let found = self.map.overlapping(roots.readers, view).taken;
             self.wire_after(slot, found, None)?;
             plan = Plan::Search { update };
-        } else if writes && found != NIL {
-            if let Some(twin) = self.heritage(slot, found, view, update) {
+        } else if writes && taken != NIL {
+            if let Some(twin) = self.heritage(slot, taken, view, update) {
                 self.slots[slot].entries = self.map.inherit(twin, first);
                 return Ok(());
             }
             plan = Plan::Search { update };
         }
+        if vacant != NIL {
+            if plan == Plan::Link
+                && writes
+                && let Some(place) = self.vacancy(slot, vacant, view)
+            {
+                self.slots[slot].entries = self.map.move_in(place, first);
+                return Ok(());
+            }
+            self.take_out(vacant);
+        }
         let access = if writes { Access::Write } else { Access::Read };
-        self.slots[slot].entries = self.map.create(&NewEntry { slot, access, tree, view: *view, plan }, first);
+        let stays = (writes && self.backings.outlives_tasks(tree)).then_some(self.slots[slot].run);
+        self.slots[slot].entries = self.create(&NewEntry { slot, access, tree, stays, view: *view, plan }, first);
         Ok(())
     }
 
@@ -143,6 +158,13 @@ impl Engine {
         let waited = update || self.strict_war || !self.is_unended(self.map.slot(twin));
         let group = matches!(self.slots[slot].kind, Kind::Group { .. });
         (waited && !group && self.map.is_of(twin, view)).then_some(twin)
+    }
+
+    /// The one vacant node that a search has found, if it is of the same bytes; for a group as above.
+    fn vacancy(&self, slot: TaskSlot, found: u32, view: &View<'_>) -> Option<u32> {
+        let place = self.map.only(found)?;
+        let group = matches!(self.slots[slot].kind, Kind::Group { .. });
+        (!group && self.map.is_vacant(place) && self.map.is_of(place, view)).then_some(place)
     }
 
     /// Whether the map has room for the outputs of this submit and `more` entries.
@@ -264,13 +286,13 @@ impl Engine {
 
     /// Makes the entry of an output whose slab is new: nobody else has named a byte of it.
     fn create_output(&mut self, slot: TaskSlot, tree: TreeIndex, tensor: &ChipTensor, base: u64) {
-        let (access, plan, range) = (Access::Write, Plan::Link, tensor.byte_range());
+        let (access, stays, plan, range) = (Access::Write, None, Plan::Link, tensor.byte_range());
         let first = self.slots[slot].entries;
         self.slots[slot].entries = if tensor.is_contiguous() {
-            self.map.create(&NewEntry { slot, access, tree, view: View::Contiguous(range), plan }, first)
+            self.create(&NewEntry { slot, access, tree, stays, view: View::Contiguous(range), plan }, first)
         } else {
             let (window, shape) = (Window::of(tensor, range, base), Footprint::of(tensor));
-            self.map.create(&NewEntry { slot, access, tree, view: View::Strided(&window, &shape), plan }, first)
+            self.create(&NewEntry { slot, access, tree, stays, view: View::Strided(&window, &shape), plan }, first)
         };
     }
 
@@ -278,83 +300,6 @@ impl Engine {
         match self.slots[slot].kind {
             Kind::Group { first, .. } => self.members.members[first as usize + member].args,
             _ => self.slots[slot].args,
-        }
-    }
-
-    /// Puts the task's entries into their trees; each takes the place of those that it replaces (E-17).
-    pub(super) fn insert_entries(&mut self, slot: TaskSlot) {
-        let mut entry = self.slots[slot].entries;
-        while entry != NIL {
-            match self.map.standing(entry) {
-                Standing::Heir(node) => self.map.supersede(node, entry, slot),
-                Standing::Alone(node) => {
-                    let (tree, _) = self.map.place(node);
-                    self.map.link(self.backings.roots_mut(tree), node);
-                }
-                Standing::Search { node, update } => self.replace_covered(slot, entry, node, update),
-                Standing::Linked(_) | Standing::Replaced => {}
-            }
-            entry = self.map.next(entry);
-        }
-    }
-
-    /// Links the node of `entry` and removes what it replaces.
-    #[inline(never)]
-    fn replace_covered(&mut self, slot: TaskSlot, entry: u32, node: u32, update: bool) {
-        let (tree, _) = self.map.place(node);
-        let mut roots = self.backings.roots(tree);
-        // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
-        let waited = self.strict_war || update;
-        let (mut covered, mut twin) = (NIL, NIL);
-        let mut other = self.map.overlapping_node(roots.writers, node);
-        while other != NIL {
-            let next = self.map.chained(other);
-            if self.map.covers(node, other) {
-                let owner = self.map.slot(other);
-                if !waited && self.is_unended(owner) {
-                    if self.slots[owner].state == TaskState::Failed {
-                        self.map.mark_overwritten(other);
-                    }
-                } else if twin == NIL && self.map.same(node, other) {
-                    twin = other;
-                } else {
-                    covered = self.map.chain(other, covered);
-                }
-            }
-            other = next;
-        }
-        let mut other = self.map.overlapping_node(roots.readers, node);
-        while other != NIL {
-            let next = self.map.chained(other);
-            if self.map.covers(node, other) {
-                covered = self.map.chain(other, covered);
-            }
-            other = next;
-        }
-        while covered != NIL {
-            let next = self.map.chained(covered);
-            self.map.remove(&mut roots, covered);
-            covered = next;
-        }
-        match twin {
-            NIL => self.map.link(&mut roots, node),
-            twin => {
-                self.map.free_node(node);
-                self.map.supersede(twin, entry, slot);
-            }
-        }
-        *self.backings.roots_mut(tree) = roots;
-    }
-
-    /// Takes a task's entries out of their trees and frees them (E-17, E-23).
-    pub(super) fn free_entries(&mut self, slot: TaskSlot) {
-        let mut entry = core::mem::replace(&mut self.slots[slot].entries, NIL);
-        while entry != NIL {
-            if let Standing::Linked(node) = self.map.standing(entry) {
-                let (tree, _) = self.map.place(node);
-                self.map.remove(self.backings.roots_mut(tree), node);
-            }
-            entry = self.map.free(entry);
         }
     }
 }

@@ -6,10 +6,11 @@
 
 mod entry;
 mod tree;
+mod vacant;
 
 use alloc::vec::Vec;
 
-use crate::ids::TaskSlot;
+use crate::ids::{PipelineSlot, TaskSlot};
 use crate::model::Footprint;
 use crate::wire::ByteRange;
 
@@ -17,6 +18,8 @@ use super::backing::TreeIndex;
 use super::slot::NIL;
 use super::window::{Window, windows_meet};
 use entry::Entry;
+
+use vacant::Places;
 
 pub(super) use entry::{Plan, Standing};
 
@@ -26,10 +29,15 @@ pub(super) struct Roots {
     pub(super) writers: u32,
     /// Only kept with `strict_war` (E-19).
     pub(super) readers: u32,
+    /// Next on the list of the trees that vacant places may be in, [`UNLISTED`] while on none.
+    pub(super) next: u32,
 }
 
+/// Of a tree that is on no list; the list ends with [`NIL`].
+pub(super) const UNLISTED: u32 = NIL - 1;
+
 impl Roots {
-    pub(super) const EMPTY: Self = Self { writers: NIL, readers: NIL };
+    pub(super) const EMPTY: Self = Self { writers: NIL, readers: NIL, next: UNLISTED };
 
     fn of(&mut self, access: Access) -> &mut u32 {
         match access {
@@ -67,36 +75,64 @@ pub(super) struct NewEntry<'a> {
     pub(super) slot: TaskSlot,
     pub(super) access: Access,
     pub(super) tree: TreeIndex,
+    /// Whose place stays in the tree once it is vacant, if it does: the run's whose tree it is.
+    pub(super) stays: Option<PipelineSlot>,
     pub(super) view: View<'a>,
     pub(super) plan: Plan,
 }
 
-/// One place in a tree: bytes that tasks write, or read, and the entry that was the last to.
+/// What a search has found, as two chains; [`NIL`] where there is nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Found {
+    /// Nodes of entries.
+    pub(super) taken: u32,
+    /// Nodes that order nothing.
+    pub(super) vacant: u32,
+}
+
+impl Found {
+    const NOTHING: Self = Self { taken: NIL, vacant: NIL };
+}
+
+/// One place in a tree: bytes that tasks write, or read, and the entry that was the last to. It is *vacant* when that
+/// entry is gone.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Node {
+    // The first line is all that is looked at on the way through a tree of contiguous views.
     window: Window,
     /// Largest end in the subtree.
     reach: u64,
+    left: u32,
+    right: u32,
     /// Row length that all of the subtree shares, [`MIXED`] if there is none, and the part of a row that it touches.
     pitch: u64,
     low: u64,
     high: u64,
-    left: u32,
-    right: u32,
-    /// Parent in the tree; next free node while free.
+    /// Parent in the tree.
     parent: u32,
     /// Next node that a search has found.
     chain: u32,
+    /// The entry; [`NIL`] while vacant.
     entry: u32,
-    /// The task of the entry.
+    /// The task of the entry; none while vacant, and until the task that is to take a vacant place over is published.
     slot: TaskSlot,
     tree: TreeIndex,
+    /// Among the vacant places of a run, the next that is younger, and the next that is older; next free node while free.
+    younger: u32,
+    older: u32,
     height: u8,
+    stays: Option<PipelineSlot>,
     /// A pure overwrite has taken its place, but it still orders (its task failed before its producers ended).
     overwritten: bool,
     access: Access,
 }
+
+// A visit touches one cache line, a change two.
+const _: () = assert!(size_of::<Node>() == 128 && core::mem::offset_of!(Node, pitch) == 64);
+
+/// The task of a place that has none.
+const NOBODY: TaskSlot = TaskSlot(NIL);
 
 impl Node {
     /// No node of the subtree touches the part of a row that the view touches.
@@ -116,6 +152,8 @@ pub(super) struct Map {
     /// As many as entries: each belongs to one.
     nodes: Vec<Node>,
     free_node: u32,
+    /// The places of each run, by its lease.
+    places: [Places; PipelineSlot::ALL.len()],
     /// The exact shape of each node that is not contiguous, looked at only where windows do not decide.
     shapes: Vec<Option<Footprint>>,
     /// The path of the search at hand.
@@ -135,12 +173,15 @@ impl Map {
             high: 0,
             left: NIL,
             right: NIL,
-            parent: next_free(index),
+            parent: NIL,
             chain: NIL,
             entry: NIL,
-            slot: TaskSlot(NIL),
+            slot: NOBODY,
             tree: TreeIndex::NONE,
+            younger: NIL,
+            older: next_free(index),
             height: 0,
+            stays: None,
             overwritten: false,
             access: Access::Write,
         };
@@ -151,6 +192,7 @@ impl Map {
             used: 0,
             nodes: (0..capacity).map(node).collect(),
             free_node: 0,
+            places: [Places::NONE; PipelineSlot::ALL.len()],
             shapes: Vec::with_capacity(capacity as usize),
             path: [NIL; DEPTH],
             #[cfg(test)]
@@ -177,17 +219,18 @@ impl Map {
         self.nodes[node as usize].overwritten = true;
     }
 
-    /// In which tree a node is or will be.
-    pub(super) fn place(&self, node: u32) -> (TreeIndex, Access) {
+    /// In which tree a node is or will be, and whether its place stays there once it is vacant.
+    #[inline]
+    pub(super) fn place(&self, node: u32) -> (TreeIndex, Option<PipelineSlot>) {
         let node = &self.nodes[node as usize];
-        (node.tree, node.access)
+        (node.tree, node.stays)
     }
 
-    /// The nodes of a tree whose bytes may overlap those of a view (E-16), as a chain; [`NIL`] if there is none.
+    /// The nodes of a tree whose bytes may overlap those of a view (E-16).
     #[inline]
-    pub(super) fn overlapping(&mut self, root: u32, view: &View<'_>) -> u32 {
+    pub(super) fn overlapping(&mut self, root: u32, view: &View<'_>) -> Found {
         if root == NIL {
-            return NIL;
+            return Found::NOTHING;
         }
         match *view {
             View::Contiguous(range) => self.overlapping_range(root, range),
@@ -196,12 +239,12 @@ impl Map {
     }
 
     #[inline(never)]
-    fn overlapping_range(&mut self, root: u32, range: ByteRange) -> u32 {
+    fn overlapping_range(&mut self, root: u32, range: ByteRange) -> Found {
         self.search(root, range, |_| false, |_, _| true)
     }
 
     #[inline(never)]
-    fn overlapping_rows(&mut self, root: u32, window: &Window, shape: &Footprint) -> u32 {
+    fn overlapping_rows(&mut self, root: u32, window: &Window, shape: &Footprint) -> Found {
         let misses = |node: &Node| node.misses_rows(window);
         let meets = |map: &Self, at: u32| {
             let own = &map.nodes[at as usize].window;
@@ -218,9 +261,9 @@ impl Map {
         range: ByteRange,
         misses: impl Fn(&Node) -> bool,
         meets: impl Fn(&Self, u32) -> bool,
-    ) -> u32 {
+    ) -> Found {
         let ByteRange { start, end } = range;
-        let mut found = NIL;
+        let mut found = Found::NOTHING;
         let mut depth = 0;
         let mut at = root;
         loop {
@@ -235,7 +278,9 @@ impl Map {
                 if node.window.range.start < end {
                     let right = node.right;
                     if node.window.range.end > start && meets(self, at) {
-                        found = self.chain(at, found);
+                        let node = &mut self.nodes[at as usize];
+                        let chain = if node.slot == NOBODY { &mut found.vacant } else { &mut found.taken };
+                        node.chain = core::mem::replace(chain, at);
                     }
                     if next == NIL {
                         next = right;
@@ -257,7 +302,7 @@ impl Map {
     }
 
     /// The nodes of a tree whose bytes may overlap those of a node that is in no tree.
-    pub(super) fn overlapping_node(&mut self, root: u32, node: u32) -> u32 {
+    pub(super) fn overlapping_node(&mut self, root: u32, node: u32) -> Found {
         let window = self.nodes[node as usize].window;
         match self.shapes[node as usize] {
             Some(shape) if !window.contiguous => self.overlapping(root, &View::Strided(&window, &shape)),
@@ -301,7 +346,7 @@ impl Map {
                 }
                 depth -= 1;
                 let node = &self.nodes[stack[depth] as usize];
-                if test(node.slot) {
+                if node.slot != NOBODY && test(node.slot) {
                     return true;
                 }
                 at = node.right;

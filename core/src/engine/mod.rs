@@ -15,6 +15,7 @@ mod complete;
 mod config;
 mod depend;
 mod edge;
+mod entry;
 mod error;
 mod extent;
 mod group;

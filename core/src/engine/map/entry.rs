@@ -1,6 +1,6 @@
 //! The entries of a task, each of which orders others for as long as it holds a node of a tree.
 
-use super::{Map, NewEntry, Roots, View, Window};
+use super::{Map, NewEntry, Node, Roots, View, Window};
 use crate::engine::slot::NIL;
 use crate::ids::TaskSlot;
 
@@ -15,7 +15,7 @@ pub(in crate::engine) enum Standing {
         /// Its task reads the bytes as well (INOUT), and so waits for every earlier writer.
         update: bool,
     },
-    /// Is about to take over this node of an earlier task, which touches the same bytes.
+    /// Is about to take over this node, which touches the same bytes: that of an earlier task, or a vacant one.
     Heir(u32),
     /// Its node is in its tree.
     Linked(u32),
@@ -45,7 +45,7 @@ pub(in crate::engine) enum Plan {
 
 impl Map {
     /// Takes an entry with a node that is in no tree yet, and puts it before `next` on its task's list. The caller has
-    /// seen to it that one is free.
+    /// seen to it that one is free, and a [node](Self::has_free_node) too.
     pub(in crate::engine) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
         let node = self.take_node(new);
         let entry = self.take_entry(
@@ -65,6 +65,14 @@ impl Map {
         self.take_entry(Standing::Heir(node), next)
     }
 
+    /// Takes an entry that will take over a vacant node, which it keeps meanwhile, and puts it before `next` on its task's
+    /// list. The caller has seen to it that one is free.
+    pub(in crate::engine) fn move_in(&mut self, node: u32, next: u32) -> u32 {
+        let entry = self.take_entry(Standing::Heir(node), next);
+        self.occupy(node, entry);
+        entry
+    }
+
     fn take_entry(&mut self, standing: Standing, next: u32) -> u32 {
         let index = self.free_entry;
         let entry = &mut self.entries[index as usize];
@@ -74,11 +82,14 @@ impl Map {
         index
     }
 
-    /// Frees an entry, with its node if that is in no tree; the caller has removed one that is. Returns the next entry of
-    /// the same task.
+    /// Frees an entry, with its node if that is in no tree; one that was vacant is so again. The caller has removed one that
+    /// orders others. Returns the next entry of the same task.
+    #[inline]
     pub(in crate::engine) fn free(&mut self, index: u32) -> u32 {
-        if let Standing::Alone(node) | Standing::Search { node, .. } = self.standing(index) {
-            self.free_node(node);
+        match self.standing(index) {
+            Standing::Alone(node) | Standing::Search { node, .. } => self.free_node(node),
+            Standing::Heir(node) if self.nodes[node as usize].entry == index => self.vacate(node),
+            Standing::Heir(_) | Standing::Linked(_) | Standing::Replaced => {}
         }
         let entry = &mut self.entries[index as usize];
         let next = core::mem::replace(&mut entry.next, self.free_entry);
@@ -90,15 +101,26 @@ impl Map {
     /// Puts the node of an entry into its tree.
     pub(in crate::engine) fn link(&mut self, roots: &mut Roots, node: u32) {
         self.insert(roots, node);
-        let entry = self.nodes[node as usize].entry;
+        let Node { entry, stays, .. } = self.nodes[node as usize];
         self.entries[entry as usize].standing = Standing::Linked(node);
+        if let Some(run) = stays {
+            self.places[run.index()].count_taken();
+        }
     }
 
-    /// Takes a node out of its tree and frees it: its entry orders nothing any more.
+    /// Takes a node out of its tree and frees it: it is vacant, or its entry orders nothing any more.
     pub(in crate::engine) fn remove(&mut self, roots: &mut Roots, node: u32) {
         self.unlink(roots, node);
-        let entry = self.nodes[node as usize].entry;
-        self.entries[entry as usize].standing = Standing::Replaced;
+        let Node { entry, stays, .. } = self.nodes[node as usize];
+        match self.entries.get_mut(entry as usize) {
+            Some(entry) => {
+                entry.standing = Standing::Replaced;
+                if let Some(run) = stays {
+                    self.places[run.index()].taken -= 1;
+                }
+            }
+            None => self.unlist_vacant(node),
+        }
         self.free_node(node);
     }
 
@@ -152,10 +174,15 @@ impl Map {
         self.used
     }
 
+    /// Whether a node is free: if not, one is vacant as long as an entry is free.
+    pub(in crate::engine) const fn has_free_node(&self) -> bool {
+        self.free_node != NIL
+    }
+
     fn take_node(&mut self, new: &NewEntry<'_>) -> u32 {
         let index = self.free_node;
         let node = &mut self.nodes[index as usize];
-        self.free_node = node.parent;
+        self.free_node = node.older;
         let (window, shape) = match new.view {
             View::Contiguous(range) => (Window::contiguous(range), None),
             View::Strided(window, shape) => (*window, Some(shape)),
@@ -163,6 +190,7 @@ impl Map {
         node.window = window;
         node.overwritten = false;
         node.access = new.access;
+        node.stays = new.stays;
         node.slot = new.slot;
         node.tree = new.tree;
         // Nodes are handed out in order the first time round.
@@ -177,7 +205,7 @@ impl Map {
 
     /// Frees a node that is in no tree.
     pub(in crate::engine) fn free_node(&mut self, node: u32) {
-        self.nodes[node as usize].parent = self.free_node;
+        self.nodes[node as usize].older = self.free_node;
         self.free_node = node;
     }
 

@@ -1,8 +1,8 @@
 //! The trees themselves: AVL, linked by index, with summaries of each subtree.
 
-#[cfg(test)]
-use super::Standing;
 use super::{MIXED, Map, Node, Roots, Window};
+#[cfg(test)]
+use super::{NOBODY, Standing};
 use crate::engine::slot::NIL;
 
 impl Map {
@@ -15,30 +15,49 @@ impl Map {
         let (low, high) = rows(&node.window);
         let mut parent = NIL;
         let mut at = *root;
-        while at != NIL {
+        while let Some(node) = self.nodes.get_mut(at as usize) {
             parent = at;
-            let node = &mut self.nodes[at as usize];
             node.reach = node.reach.max(end);
-            node.pitch = shared(node.pitch, pitch);
-            (node.low, node.high) = (node.low.min(low), node.high.max(high));
+            if node.window.pitch != MIXED {
+                node.pitch = shared(node.pitch, pitch);
+                (node.low, node.high) =
+                    if node.pitch == MIXED { (0, 0) } else { (node.low.min(low), node.high.max(high)) };
+            }
             at = if start < node.window.range.start { node.left } else { node.right };
         }
         let node = &mut self.nodes[index as usize];
         node.left = NIL;
         node.right = NIL;
         node.parent = parent;
-        self.summarise(index);
-        match parent {
-            NIL => *root = index,
-            above => {
-                let node = &mut self.nodes[above as usize];
-                if start < node.window.range.start {
-                    node.left = index
-                } else {
-                    node.right = index
-                }
-                self.rebalance(root, above);
+        node.height = 1;
+        node.reach = end;
+        (node.pitch, node.low, node.high) = (pitch, low, high);
+        match self.nodes.get_mut(parent as usize) {
+            None => *root = index,
+            Some(node) => {
+                let side = if start < node.window.range.start { &mut node.left } else { &mut node.right };
+                *side = index;
+                self.rise(root, parent);
             }
+        }
+    }
+
+    /// A subtree of `at` has become higher by one. Balance is restored by one turn at most, after which what is above is
+    /// as high as before.
+    fn rise(&mut self, root: &mut u32, mut at: u32) {
+        while let Some(node) = self.nodes.get(at as usize) {
+            let Node { left, right, parent, height, .. } = *node;
+            let (left, right) = (self.height(left), self.height(right));
+            if left.abs_diff(right) > 1 {
+                self.turn(root, at);
+                return;
+            }
+            let higher = left.max(right) + 1;
+            if higher == height {
+                return;
+            }
+            self.nodes[at as usize].height = higher;
+            at = parent;
         }
     }
 
@@ -90,8 +109,8 @@ impl Map {
         }
     }
 
-    fn height(&self, index: u32) -> i32 {
-        self.nodes.get(index as usize).map_or(0, |node| i32::from(node.height))
+    fn height(&self, index: u32) -> u8 {
+        self.nodes.get(index as usize).map_or(0, |node| node.height)
     }
 
     /// Recomputes what a node says about its subtree; `true` if that changed.
@@ -112,13 +131,17 @@ impl Map {
         let mut pitch = window.pitch;
         let (mut low, mut high) = rows(window);
         for child in [node.left, node.right] {
-            if let Some(child) = self.nodes.get(child as usize) {
-                height = height.max(child.height);
-                reach = reach.max(child.reach);
+            let Some(child) = self.nodes.get(child as usize) else { continue };
+            height = height.max(child.height);
+            reach = reach.max(child.reach);
+            if pitch != MIXED {
                 pitch = shared(pitch, child.pitch);
                 low = low.min(child.low);
                 high = high.max(child.high);
             }
+        }
+        if pitch == MIXED {
+            (low, high) = (0, 0);
         }
         (height + 1, reach, pitch, low, high)
     }
@@ -127,28 +150,34 @@ impl Map {
     fn rebalance(&mut self, root: &mut u32, mut at: u32) {
         while at != NIL {
             let Node { left, right, parent, .. } = self.nodes[at as usize];
-            let lean = self.height(left) - self.height(right);
-            let changed = if lean > 1 {
-                let Node { left: outer, right: inner, .. } = self.nodes[left as usize];
-                if self.height(outer) < self.height(inner) {
-                    self.rotate_left(root, left);
-                }
-                self.rotate_right(root, at);
-                true
-            } else if lean < -1 {
-                let Node { left: inner, right: outer, .. } = self.nodes[right as usize];
-                if self.height(outer) < self.height(inner) {
-                    self.rotate_right(root, right);
-                }
-                self.rotate_left(root, at);
-                true
-            } else {
-                self.summarise(at)
-            };
+            let mut changed = self.summarise(at);
+            if self.height(left).abs_diff(self.height(right)) > 1 {
+                self.turn(root, at);
+                changed = true;
+            }
             if !changed {
                 return;
             }
             at = parent;
+        }
+    }
+
+    /// Restores the balance of `at`, one of whose subtrees is higher than the other by two. What it says about its own is
+    /// true but for the height.
+    fn turn(&mut self, root: &mut u32, at: u32) {
+        let Node { left, right, .. } = self.nodes[at as usize];
+        if self.height(left) > self.height(right) {
+            let Node { left: outer, right: inner, .. } = self.nodes[left as usize];
+            if self.height(outer) < self.height(inner) {
+                self.rotate_left(root, left);
+            }
+            self.rotate_right(root, at);
+        } else {
+            let Node { left: inner, right: outer, .. } = self.nodes[right as usize];
+            if self.height(outer) < self.height(inner) {
+                self.rotate_right(root, right);
+            }
+            self.rotate_left(root, at);
         }
     }
 
@@ -161,9 +190,7 @@ impl Map {
             inner.parent = at;
         }
         self.nodes[up as usize].left = at;
-        self.nodes[at as usize].parent = up;
-        self.summarise(at);
-        self.summarise(up);
+        self.raise(at, up);
     }
 
     fn rotate_right(&mut self, root: &mut u32, at: u32) {
@@ -175,9 +202,18 @@ impl Map {
             inner.parent = at;
         }
         self.nodes[up as usize].right = at;
+        self.raise(at, up);
+    }
+
+    /// `up` stands where its child `at` stood, for the same subtree.
+    fn raise(&mut self, at: u32, up: u32) {
+        let Node { reach, pitch, low, high, .. } = self.nodes[at as usize];
         self.nodes[at as usize].parent = up;
         self.summarise(at);
-        self.summarise(up);
+        let Node { left, right, .. } = self.nodes[up as usize];
+        let height = self.height(left).max(self.height(right)) + 1;
+        let node = &mut self.nodes[up as usize];
+        (node.height, node.reach, node.pitch, node.low, node.high) = (height, reach, pitch, low, high);
     }
 
     /// Panics unless both trees are balanced, ordered and summarised truly.
@@ -194,7 +230,10 @@ impl Map {
     #[cfg(test)]
     fn check_below(&self, index: u32) -> u8 {
         let node = &self.nodes[index as usize];
-        assert_eq!(self.standing(node.entry), Standing::Linked(index));
+        match node.entry {
+            NIL => assert_eq!(node.slot, NOBODY, "a vacant place is nobody's"),
+            entry => assert_eq!(self.standing(entry), Standing::Linked(index)),
+        }
         let [left, right] = [node.left, node.right].map(|child| {
             if child == NIL {
                 return 0;
@@ -214,6 +253,9 @@ impl Map {
 
 /// The part of a row that a window touches.
 const fn rows(window: &Window) -> (u64, u64) {
+    if window.pitch == MIXED {
+        return (0, 0);
+    }
     let end = window.low + window.width;
     // One that runs over the end of the row touches both ends.
     if end > window.pitch { (0, window.pitch) } else { (window.low, end) }
