@@ -178,5 +178,6 @@ impl Engine {
 mod tests {
     mod cost;
     mod map;
+    mod vacant;
     mod worlds;
 }

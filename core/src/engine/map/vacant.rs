@@ -91,6 +91,12 @@ impl Map {
         (oldest != NIL).then_some(oldest)
     }
 
+    /// How many places of a run are vacant.
+    #[cfg(test)]
+    pub(in crate::engine) fn vacant(&self, run: PipelineSlot) -> u32 {
+        self.places[run.index()].vacant
+    }
+
     /// Whether there are more vacant places in a run's trees than there have ever been others, and not just a few: the oldest
     /// are then taken out as new ones come in, so that trees stay as deep and as large as what they are for.
     #[inline]
