@@ -1,6 +1,6 @@
 //! From tags to edges: who must come before a task, and what later tasks must know of it (E-14 to E-19, E-27).
 
-use crate::ids::{GroupIndex, TaskSlot};
+use crate::ids::{GroupIndex, PipelineSlot, TaskSlot};
 use crate::model::Footprint;
 use crate::wire::{AddressSpace, ByteRange, ChipTensor, TensorTag};
 
@@ -100,59 +100,98 @@ impl Engine {
         view: &View<'_>,
         wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
-        let (reads, writes) = match tag {
-            TensorTag::Input => (true, false),
-            TensorTag::InOut => (true, true),
-            TensorTag::Output | TensorTag::OutputExisting => (false, true),
-            TensorTag::NoDep => return Ok(()),
-        };
-        let roots = self.backings.roots(tree);
-        // Readers and writers both search: the one for what to wait for, the other for what to replace.
-        let Found { taken, vacant } = self.map.overlapping(roots.writers, view);
-        if taken != NIL && (reads || self.strict_war) {
-            // A pure overwrite is at most ordered: what the earlier writer wrote is not read.
-            self.wire_after(slot, taken, reads.then_some(&mut wiring.poison))?;
+        let reads = matches!(tag, TensorTag::Input | TensorTag::InOut);
+        let writes = matches!(tag, TensorTag::InOut | TensorTag::Output | TensorTag::OutputExisting);
+        if !reads && !writes {
+            return Ok(());
         }
-        if !writes && !self.strict_war {
-            if vacant != NIL && self.map.only(vacant).is_none() {
+        if self.strict_war {
+            return self.wire_strictly(slot, tree, (reads, writes), view, wiring);
+        }
+        // Readers and writers both search: the one for what to wait for, the other for what to replace.
+        let found = self.map.overlapping(self.backings.roots(tree).writers, view);
+        if reads && found.taken != NIL {
+            self.wire_after(slot, found.taken, Some(&mut wiring.poison))?;
+        }
+        if !writes {
+            if found.vacant != NIL && self.map.only(found.vacant).is_none() {
                 // One may stay, where a writer of the same bytes may come; more would be met again and again.
-                self.take_out(vacant);
+                self.take_out(found.vacant);
             }
             return Ok(());
         }
         self.check_entry(slot, wiring, 1)?;
-        let first = self.slots[slot].entries;
-        let update = reads && writes;
-        let mut plan = Plan::Link;
-        if writes && roots.readers != NIL {
-            let found = self.map.overlapping(roots.readers, view).taken;
-            self.wire_after(slot, found, None)?;
-            plan = Plan::Search { update };
-        } else if writes && taken != NIL {
-            if let Some(twin) = self.heritage(slot, taken, view, update) {
-                self.slots[slot].entries = self.map.inherit(twin, first);
-                return Ok(());
-            }
-            plan = Plan::Search { update };
-        }
-        if vacant != NIL {
-            if plan == Plan::Link
-                && writes
-                && let Some(place) = self.vacancy(slot, vacant, view)
-            {
-                self.slots[slot].entries = self.map.move_in(place, first);
-                return Ok(());
-            }
-            self.take_out(vacant);
-        }
-        let access = if writes { Access::Write } else { Access::Read };
-        let stays = (writes && self.backings.outlives_tasks(tree)).then_some(self.slots[slot].run);
-        self.slots[slot].entries = self.create(&NewEntry { slot, access, tree, stays, view: *view, plan }, first);
+        self.enter_writer(slot, tree, view, reads, found);
         Ok(())
+    }
+
+    /// As above with `strict_war`: who overwrites comes after all earlier writers and readers, and so readers have entries
+    /// too (E-19).
+    #[inline(never)]
+    fn wire_strictly(
+        &mut self,
+        slot: TaskSlot,
+        tree: TreeIndex,
+        (reads, writes): (bool, bool),
+        view: &View<'_>,
+        wiring: &mut Wiring,
+    ) -> Result<(), EngineError> {
+        let roots = self.backings.roots(tree);
+        let found = self.map.overlapping(roots.writers, view);
+        // What a pure overwrite only comes after, it does not read.
+        self.wire_after(slot, found.taken, reads.then_some(&mut wiring.poison))?;
+        self.check_entry(slot, wiring, 1)?;
+        if writes && roots.readers == NIL {
+            self.enter_writer(slot, tree, view, reads, found);
+            return Ok(());
+        }
+        self.take_out(found.vacant);
+        let (access, stays, plan) = if writes {
+            let readers = self.map.overlapping(roots.readers, view).taken;
+            self.wire_after(slot, readers, None)?;
+            (Access::Write, self.stays(slot, tree), Plan::Search { update: reads })
+        } else {
+            (Access::Read, None, Plan::Link)
+        };
+        self.create(slot, &NewEntry { slot, access, tree, stays, view: *view, plan });
+        Ok(())
+    }
+
+    /// Makes the entry of what a task writes; `found` is what of its bytes others wrote before.
+    #[inline(always)]
+    fn enter_writer(&mut self, slot: TaskSlot, tree: TreeIndex, view: &View<'_>, update: bool, found: Found) {
+        let mut plan = Plan::Link;
+        if found.taken != NIL {
+            if let Some(twin) = self.heritage(slot, found.taken, view, update) {
+                let entry = &mut self.slots[slot].entries;
+                *entry = self.map.inherit(twin, *entry);
+                return;
+            }
+            plan = Plan::Search { update };
+        }
+        if found.vacant != NIL {
+            if plan == Plan::Link
+                && let Some(place) = self.vacancy(slot, found.vacant, view)
+            {
+                let entry = &mut self.slots[slot].entries;
+                *entry = self.map.move_in(place, *entry);
+                return;
+            }
+            self.take_out(found.vacant);
+        }
+        let stays = self.stays(slot, tree);
+        self.create(slot, &NewEntry { slot, access: Access::Write, tree, stays, view: *view, plan });
+    }
+
+    /// Whether the place of a writer stays in the tree once it is vacant, and as whose.
+    #[inline]
+    fn stays(&self, slot: TaskSlot, tree: TreeIndex) -> Option<PipelineSlot> {
+        self.backings.outlives_tasks(tree).then_some(self.slots[slot].run)
     }
 
     /// The one node that a search has found, if it is of the same bytes and the task may take its place (E-17). The
     /// members of a group may name the same bytes; theirs are looked for when they are put into the tree.
+    #[inline]
     fn heritage(&self, slot: TaskSlot, found: u32, view: &View<'_>, update: bool) -> Option<u32> {
         let twin = self.map.only(found)?;
         let waited = update || self.strict_war || !self.is_unended(self.map.slot(twin));
@@ -287,13 +326,12 @@ impl Engine {
     /// Makes the entry of an output whose slab is new: nobody else has named a byte of it.
     fn create_output(&mut self, slot: TaskSlot, tree: TreeIndex, tensor: &ChipTensor, base: u64) {
         let (access, stays, plan, range) = (Access::Write, None, Plan::Link, tensor.byte_range());
-        let first = self.slots[slot].entries;
-        self.slots[slot].entries = if tensor.is_contiguous() {
-            self.create(&NewEntry { slot, access, tree, stays, view: View::Contiguous(range), plan }, first)
+        if tensor.is_contiguous() {
+            self.create(slot, &NewEntry { slot, access, tree, stays, view: View::Contiguous(range), plan });
         } else {
             let (window, shape) = (Window::of(tensor, range, base), Footprint::of(tensor));
-            self.create(&NewEntry { slot, access, tree, stays, view: View::Strided(&window, &shape), plan }, first)
-        };
+            self.create(slot, &NewEntry { slot, access, tree, stays, view: View::Strided(&window, &shape), plan });
+        }
     }
 
     pub(super) fn member_args(&self, slot: TaskSlot, member: usize) -> ArgsRef {

@@ -7,14 +7,14 @@ use super::map::{NewEntry, Standing};
 use super::slot::{NIL, TaskState};
 
 impl Engine {
-    /// Makes an entry with a node of its own, before `next` on its task's list. The caller has seen to it that an entry
-    /// is free.
-    #[inline]
-    pub(super) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
+    /// Makes an entry of a task, with a node of its own. The caller has seen to it that an entry is free.
+    #[inline(always)]
+    pub(super) fn create(&mut self, slot: TaskSlot, new: &NewEntry<'_>) {
         if !self.map.has_free_node() {
             self.free_a_node();
         }
-        self.map.create(new, next)
+        let entry = &mut self.slots[slot].entries;
+        *entry = self.map.create(new, *entry);
     }
 
     /// Vacant places are nobody's: there is a node for each free entry.
@@ -132,11 +132,14 @@ impl Engine {
             return;
         }
         while entry != NIL {
-            if let Standing::Linked(node) = self.map.standing(entry) {
-                match self.map.place(node) {
-                    (_, Some(_)) => self.map.vacate(node),
+            match self.map.standing(entry) {
+                Standing::Replaced => {}
+                Standing::Linked(node) => match self.map.place(node) {
+                    (_, Some(run)) => self.map.vacate(run, node),
                     (tree, None) => self.map.remove(self.backings.roots_mut(tree), node),
-                }
+                },
+                Standing::Alone(node) | Standing::Search { node, .. } => self.map.free_node(node),
+                Standing::Heir(node) => self.map.move_out(node, entry),
             }
             entry = self.map.free(entry);
         }

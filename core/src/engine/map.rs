@@ -229,8 +229,20 @@ impl Map {
     /// The nodes of a tree whose bytes may overlap those of a view (E-16).
     #[inline]
     pub(super) fn overlapping(&mut self, root: u32, view: &View<'_>) -> Found {
-        if root == NIL {
-            return Found::NOTHING;
+        let start = match view {
+            View::Contiguous(range) => range.start,
+            View::Strided(window, _) => window.range.start,
+        };
+        // What comes behind all others, as in a walk through a buffer, is told at the root.
+        match self.nodes.get(root as usize) {
+            Some(node) if node.reach > start => {}
+            _ => {
+                #[cfg(test)]
+                {
+                    self.visited += 1;
+                }
+                return Found::NOTHING;
+            }
         }
         match *view {
             View::Contiguous(range) => self.overlapping_range(root, range),

@@ -46,6 +46,7 @@ pub(in crate::engine) enum Plan {
 impl Map {
     /// Takes an entry with a node that is in no tree yet, and puts it before `next` on its task's list. The caller has
     /// seen to it that one is free, and a [node](Self::has_free_node) too.
+    #[inline]
     pub(in crate::engine) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
         let node = self.take_node(new);
         let entry = self.take_entry(
@@ -82,15 +83,18 @@ impl Map {
         index
     }
 
-    /// Frees an entry, with its node if that is in no tree; one that was vacant is so again. The caller has removed one that
-    /// orders others. Returns the next entry of the same task.
-    #[inline]
-    pub(in crate::engine) fn free(&mut self, index: u32) -> u32 {
-        match self.standing(index) {
-            Standing::Alone(node) | Standing::Search { node, .. } => self.free_node(node),
-            Standing::Heir(node) if self.nodes[node as usize].entry == index => self.vacate(node),
-            Standing::Heir(_) | Standing::Linked(_) | Standing::Replaced => {}
+    /// An entry that was about to take over a node will not: one that was vacant is so again.
+    pub(in crate::engine) fn move_out(&mut self, node: u32, entry: u32) {
+        let place = &self.nodes[node as usize];
+        if place.entry == entry
+            && let Some(run) = place.stays
+        {
+            self.vacate(run, node);
         }
+    }
+
+    /// Frees an entry that has no node any more. Returns the next entry of the same task.
+    pub(in crate::engine) fn free(&mut self, index: u32) -> u32 {
         let entry = &mut self.entries[index as usize];
         let next = core::mem::replace(&mut entry.next, self.free_entry);
         self.free_entry = index;

@@ -34,10 +34,9 @@ impl Places {
 }
 
 impl Map {
-    /// The entry of a node in a tree is gone: the place is vacant.
+    /// The entry of a node in a tree of `run` is gone: the place is vacant.
     #[inline]
-    pub(in crate::engine) fn vacate(&mut self, node: u32) {
-        let Some(run) = self.nodes[node as usize].stays else { return };
+    pub(in crate::engine) fn vacate(&mut self, run: PipelineSlot, node: u32) {
         let places = &mut self.places[run.index()];
         let older = core::mem::replace(&mut places.youngest, node);
         places.taken -= 1;

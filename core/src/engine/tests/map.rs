@@ -86,7 +86,8 @@ fn the_map_finds_what_a_list_finds() {
     for capacity in [1, 2, 3, 40, 700] {
         let mut map = Map::new(capacity);
         let mut roots = Roots::EMPTY;
-        let (mut live, mut vacant): (Vec<(u32, ChipTensor)>, Vec<(u32, ChipTensor)>) = (Vec::new(), Vec::new());
+        let mut live: Vec<(u32, ChipTensor)> = Vec::new();
+        let mut vacant: Vec<(u32, ChipTensor)> = Vec::new();
         for round in 0..6_000 {
             let tensor = match vacant.len() {
                 // What has been there before comes again, now and then.
@@ -105,7 +106,7 @@ fn the_map_finds_what_a_list_finds() {
                 if draw.below(3) == 0 {
                     map.remove(&mut roots, node);
                 } else {
-                    map.vacate(node);
+                    map.vacate(PipelineSlot::Zero, node);
                     vacant.push((node, tensor));
                 }
                 map.free(entry);
@@ -124,6 +125,7 @@ fn the_map_finds_what_a_list_finds() {
                 moved_in += 1;
                 if draw.below(4) == 0 {
                     // The submit failed.
+                    map.move_out(node, entry);
                     map.free(entry);
                     vacant.push((node, tensor));
                 } else {
