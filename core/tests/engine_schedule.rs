@@ -323,8 +323,15 @@ fn a_cancel_right_after_promotion_withdraws() {
     world.engine.cancel(second).expect("known");
     world.pump();
     assert_eq!(world.log.last().map(String::as_str), Some("withdraw 2 on 0"));
+    // Until it is back it holds the staged lane: nothing of the next run goes there (E-33).
+    let third = world.begin();
+    let c = world.task(third, 0, |_| {});
+    world.close(third);
+    assert_eq!(world.pump(), []);
     world.end_member(b, 0, Outcome::Skipped);
     assert!(world.engine.is_terminal(second));
+    assert_eq!(world.pump(), [(c, 0)]);
+    assert_eq!(world.log.last().map(String::as_str), Some("start 3.0 on 0"));
 }
 
 /// E-41, E-7: when an endpoint dies, what can only go there fails at once, queued or not yet ready; the rest goes on.

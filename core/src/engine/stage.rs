@@ -70,8 +70,17 @@ impl Engine {
     /// The run is aborted: its staged task is taken back (L-38).
     pub(super) fn withdraw_staged(&mut self, run: PipelineSlot) {
         if let Some(StagedAction::Activate(ticket, worker)) = self.staged_action[run.index()] {
-            // Promoted, but its endpoint has not been told: it has not started.
+            // Promoted, but its endpoint has not been told: it has not started, and is in the staged lane as before.
             self.say(run, StagedAction::Withdraw(ticket, worker));
+            let is_current = self.is_current(ticket);
+            let entry = &mut self.workers[worker];
+            if let Some(occupant) = entry.active.take_if(|occupant| is_current && occupant.slot == ticket.slot) {
+                entry.staged = Some(occupant);
+                self.slots[ticket.slot].staged = true;
+                if let Some(live) = self.live[run.index()].as_mut() {
+                    live.staged = Some(worker);
+                }
+            }
             return;
         }
         let Some(worker) = self.live[run.index()].as_ref().and_then(|live| live.staged) else { return };

@@ -1,15 +1,14 @@
 //! The engine as one would first write it: lists, and everything looked at every time. Nothing here is fast; each
 //! rule stands as the book says it.
-#![allow(unreachable_pub, reason = "shared by test binaries")]
 
-use laneway_core::engine::Memory;
+use laneway_core::engine::{Dependence, Memory};
 use laneway_core::ids::RunId;
 use laneway_core::model::Footprint;
 use laneway_core::wire::{ChipTensor, TensorTag};
 
 /// Where a task goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     Next(Vec<u16>),
     Sub(usize),
     /// An allocation.
@@ -18,14 +17,14 @@ pub enum Place {
 
 /// One tensor argument of one member.
 #[derive(Clone, Debug)]
-pub struct Argument {
+pub(crate) struct Argument {
     pub tensor: ChipTensor,
     pub tag: TensorTag,
     pub memory: Memory,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub(crate) enum State {
     Unstarted,
     Running,
     Completed,
@@ -40,12 +39,25 @@ struct Reference {
     waits: bool,
     /// Reads what it wrote.
     reads: bool,
+    /// Only comes after it.
+    ordered: bool,
     /// Names bytes of its slab.
     lifetime: bool,
 }
 
+impl Reference {
+    /// What it is above all.
+    fn dependence(&self) -> Dependence {
+        match (self.reads, self.ordered) {
+            (true, _) => Dependence::Data,
+            (false, true) => Dependence::Order,
+            (false, false) => Dependence::Lifetime,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
-pub struct Task {
+pub(crate) struct Task {
     pub run: RunId,
     pub place: Place,
     pub arguments: Vec<Argument>,
@@ -54,8 +66,6 @@ pub struct Task {
     references: Vec<Reference>,
     /// Its scope has not ended.
     in_scope: bool,
-    /// Failed because it reads what a failed task was to write.
-    poisoned: bool,
     /// Failed with its whole run: waits for nothing any more.
     cut_off: bool,
     /// Addresses of its slab.
@@ -75,14 +85,14 @@ struct Entry {
 
 /// The reference.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub(crate) struct Model {
     pub tasks: Vec<Task>,
     entries: Vec<Entry>,
     strict_war: bool,
 }
 
 /// The rows that a tensor touches, as address ranges.
-pub fn rows(tensor: &ChipTensor) -> Vec<(u64, u64)> {
+pub(crate) fn rows(tensor: &ChipTensor) -> Vec<(u64, u64)> {
     let element = u64::from(tensor.dtype().element_bytes());
     let mut starts = vec![tensor.byte_range().start];
     for (size, stride) in tensor.shape().iter().zip(tensor.strides()) {
@@ -103,12 +113,12 @@ pub fn rows(tensor: &ChipTensor) -> Vec<(u64, u64)> {
 }
 
 /// Whether two tensors share a byte, exactly.
-pub fn share_a_byte(a: &ChipTensor, b: &ChipTensor) -> bool {
+pub(crate) fn share_a_byte(a: &ChipTensor, b: &ChipTensor) -> bool {
     let (a, b) = (rows(a), rows(b));
     a.iter().any(|(start, end)| b.iter().any(|(other, other_end)| start < other_end && other < end))
 }
 
-pub const fn writes(tag: TensorTag) -> bool {
+pub(crate) const fn writes(tag: TensorTag) -> bool {
     matches!(tag, TensorTag::Output | TensorTag::InOut | TensorTag::OutputExisting)
 }
 
@@ -117,7 +127,7 @@ const fn reads(tag: TensorTag) -> bool {
 }
 
 impl Model {
-    pub fn new(strict_war: bool) -> Self {
+    pub(crate) fn new(strict_war: bool) -> Self {
         Self { tasks: Vec::new(), entries: Vec::new(), strict_war }
     }
 
@@ -134,27 +144,35 @@ impl Model {
         }
     }
 
-    /// Adds a task; it is poisoned if it reads what a failed task was to write.
-    pub fn submit(&mut self, run: RunId, place: Place, arguments: Vec<Argument>, slab: Option<(u64, u64)>) -> usize {
+    /// Adds a task; it is poisoned if it reads what a failed task was to write. [`follow`](Self::follow) must come next.
+    pub(crate) fn submit(
+        &mut self,
+        run: RunId,
+        place: Place,
+        arguments: Vec<Argument>,
+        slab: Option<(u64, u64)>,
+    ) -> usize {
         let index = self.tasks.len();
         let mut references: Vec<Reference> = Vec::new();
-        let mut refer = |to: usize, waits: bool, reads: bool, lifetime: bool| match references
-            .iter_mut()
-            .find(|reference| reference.to == to)
-        {
-            Some(reference) => {
-                reference.waits |= waits;
-                reference.reads |= reads;
-                reference.lifetime |= lifetime;
+        let mut refer = |to: usize, waits: bool, dependence: Dependence| {
+            let position = references.iter().position(|reference| reference.to == to).unwrap_or_else(|| {
+                references.push(Reference { to, waits: false, reads: false, ordered: false, lifetime: false });
+                references.len() - 1
+            });
+            let reference = &mut references[position];
+            reference.waits |= waits;
+            match dependence {
+                Dependence::Data => reference.reads = true,
+                Dependence::Order => reference.ordered = true,
+                Dependence::Lifetime => reference.lifetime = true,
             }
-            None => references.push(Reference { to, waits, reads, lifetime }),
         };
         for argument in &arguments {
             let range = argument.tensor.byte_range();
             for (owner, task) in self.tasks.iter().enumerate() {
                 let inside = task.slab.is_some_and(|(start, end)| start <= range.start && range.end <= end);
                 if !task.consumed && inside && argument.memory == Memory::Host {
-                    refer(owner, false, false, true);
+                    refer(owner, false, Dependence::Lifetime);
                 }
             }
             let shape = Footprint::of(&argument.tensor);
@@ -165,9 +183,9 @@ impl Model {
                 }
                 let waits = !self.is_settled(entry.task);
                 if reads(argument.tag) && !entry.reader {
-                    refer(entry.task, waits, !entry.overwritten, false);
+                    refer(entry.task, waits, if entry.overwritten { Dependence::Order } else { Dependence::Data });
                 } else if self.strict_war && writes(argument.tag) {
-                    refer(entry.task, waits, false, false);
+                    refer(entry.task, waits, Dependence::Order);
                 }
             }
         }
@@ -185,7 +203,6 @@ impl Model {
             place,
             arguments: arguments.clone(),
             state,
-            poisoned: failed.is_some(),
             error: failed,
             references,
             in_scope: true,
@@ -218,26 +235,79 @@ impl Model {
             added.push(Entry { task: index, memory: argument.memory, shape, overwritten: false, reader: false });
         }
         self.entries.append(&mut added);
-        self.consume();
         index
     }
 
-    /// Whether nothing that a task waits for is still on its way.
-    pub fn is_ready(&self, task: usize) -> bool {
-        self.tasks[task].references.iter().all(|reference| !reference.waits || self.is_settled(reference.to))
+    /// Compares the edges of the task that was added last, and whether it is poisoned, with what the engine says, and has from
+    /// here on those that the engine has. The engine may know better than this reference that two views share no byte, or that
+    /// one covers the other; so it never has an edge more. With `exact`, where no view covers another in a way that only one of
+    /// them sees, it lacks none to a task with which there is a byte in common.
+    pub(crate) fn follow(&mut self, edges: &[(usize, Dependence)], failed: bool, exact: bool) {
+        let index = self.tasks.len() - 1;
+        let mut references = std::mem::take(&mut self.tasks[index].references);
+        for (to, dependence) in edges {
+            let reference = references.iter_mut().find(|reference| reference.to == *to);
+            let reference =
+                reference.unwrap_or_else(|| panic!("task {index} has an edge to {to}, and nothing in common"));
+            assert!(
+                !exact || *dependence == reference.dependence(),
+                "{dependence:?} of {index} on {to}: {reference:?}"
+            );
+            match dependence {
+                Dependence::Data => assert!(reference.reads, "task {index} reads nothing of {to}"),
+                Dependence::Order => {
+                    assert!(reference.reads || reference.ordered, "task {index} has not to come after {to}");
+                    (reference.reads, reference.ordered) = (false, true);
+                }
+                Dependence::Lifetime => {
+                    assert!(reference.lifetime, "task {index} names nothing of the slab of {to}");
+                    (reference.reads, reference.ordered, reference.waits) = (false, false, false);
+                }
+            }
+        }
+        let (listed, missing): (Vec<_>, Vec<_>) =
+            references.into_iter().partition(|reference| edges.iter().any(|(to, _)| *to == reference.to));
+        if failed {
+            assert_eq!(
+                self.tasks[index].state,
+                State::Failed,
+                "task {index} is poisoned and reads nothing that failed"
+            );
+        } else {
+            let poisoned = |reference: &Reference| reference.reads && self.tasks[reference.to].state == State::Failed;
+            assert!(!listed.iter().any(poisoned), "task {index} reads what failed and is not poisoned");
+            // A task that failed at once has let go of those for which it has not to wait.
+            for reference in missing.iter().filter(|_| exact) {
+                assert!(!reference.lifetime && !self.meet(reference.to, index), "task {index} lacks {reference:?}");
+            }
+        }
+        let task = &mut self.tasks[index];
+        task.references = listed;
+        if !failed && task.state == State::Failed {
+            task.state = State::Unstarted;
+            task.error = None;
+        }
+        self.consume();
     }
 
-    /// Whether a task comes behind one that was poisoned. Where an overlap cannot be decided exactly that one may still run
-    /// ([`revive`](Self::revive)), and the task then waits for it.
-    pub fn is_behind_poisoned(&self, task: usize) -> bool {
-        let behind =
-            |reference: &Reference| (reference.reads || !reference.lifetime) && self.tasks[reference.to].poisoned;
-        self.tasks[task].references.iter().any(behind)
+    /// Whether two tasks name a byte, exactly, that the first of them writes or the second does.
+    fn meet(&self, first: usize, second: usize) -> bool {
+        let second = &self.tasks[second].arguments;
+        self.tasks[first].arguments.iter().any(|a| {
+            second
+                .iter()
+                .any(|b| (writes(a.tag) || writes(b.tag)) && a.memory == b.memory && share_a_byte(&a.tensor, &b.tensor))
+        })
+    }
+
+    /// Whether nothing that a task waits for is still on its way.
+    pub(crate) fn is_ready(&self, task: usize) -> bool {
+        self.tasks[task].references.iter().all(|reference| !reference.waits || self.is_settled(reference.to))
     }
 
     /// Earlier tasks that share, to the byte, what `task` reads with what they write, and have not ended. With
     /// `strict_war` also those that share what `task` writes.
-    pub fn overtaken(&self, task: usize) -> Option<usize> {
+    pub(crate) fn overtaken(&self, task: usize) -> Option<usize> {
         let late = &self.tasks[task];
         (0..task).find(|earlier| {
             let early = &self.tasks[*earlier];
@@ -255,7 +325,7 @@ impl Model {
     }
 
     /// A task ended; what reads from a failed one fails with it.
-    pub fn end(&mut self, task: usize, error: Option<&str>) {
+    pub(crate) fn end(&mut self, task: usize, error: Option<&str>) {
         self.tasks[task].state = if error.is_some() { State::Failed } else { State::Completed };
         self.tasks[task].error = error.map(str::to_owned);
         self.spread();
@@ -263,7 +333,7 @@ impl Model {
     }
 
     /// Unstarted tasks that `lost` names fail with `error`; with `cut_off` they wait for nothing any more.
-    pub fn fail_unstarted(&mut self, error: &str, cut_off: bool, lost: impl Fn(&Task) -> bool) {
+    pub(crate) fn fail_unstarted(&mut self, error: &str, cut_off: bool, lost: impl Fn(&Task) -> bool) {
         for task in &mut self.tasks {
             if task.state == State::Unstarted && lost(task) {
                 task.state = State::Failed;
@@ -288,28 +358,12 @@ impl Model {
             if let Some(reference) = failed {
                 self.tasks[index].error = self.tasks[reference.to].error.clone();
                 self.tasks[index].state = State::Failed;
-                self.tasks[index].poisoned = true;
             }
         }
     }
 
-    /// A task that this reference poisoned because it may overlap with a failed one runs after all. What came behind it in
-    /// the belief that it had ended may wait for it.
-    pub fn revive(&mut self, task: usize) {
-        let record = &mut self.tasks[task];
-        if record.state != State::Failed || record.cut_off {
-            return;
-        }
-        record.state = State::Unstarted;
-        record.poisoned = false;
-        let later = self.tasks.iter_mut().skip(task + 1).flat_map(|later| &mut later.references);
-        for reference in later.filter(|reference| reference.to == task) {
-            reference.waits |= reference.reads || !reference.lifetime;
-        }
-    }
-
     /// Ends a scope. If it is an inner one, failed tasks stay; they are returned, for the outer scope.
-    pub fn end_scope(&mut self, tasks: &[usize], inner: bool) -> Vec<usize> {
+    pub(crate) fn end_scope(&mut self, tasks: &[usize], inner: bool) -> Vec<usize> {
         let stays = |task: &usize| inner && self.tasks[*task].state == State::Failed;
         let (kept, gone): (Vec<_>, Vec<_>) = tasks.iter().copied().partition(stays);
         for task in gone {
@@ -320,7 +374,7 @@ impl Model {
     }
 
     /// What a full pool lets the open scopes of a run do: let go of tasks that completed and own no slab.
-    pub fn let_go_of_completed(&mut self, run: RunId) {
+    pub(crate) fn let_go_of_completed(&mut self, run: RunId) {
         for task in &mut self.tasks {
             if task.run == run && task.state == State::Completed && task.slab.is_none() {
                 task.in_scope = false;
@@ -353,7 +407,7 @@ impl Model {
     }
 
     /// Tasks of a run that are not consumed.
-    pub fn alive(&self, run: RunId) -> usize {
+    pub(crate) fn alive(&self, run: RunId) -> usize {
         self.tasks.iter().filter(|task| task.run == run && !task.consumed).count()
     }
 }
