@@ -26,8 +26,8 @@ pub(crate) struct Recorder {
     counters: Arc<Counters>,
     /// When the task of each record was submitted, in nanoseconds: the time of the first round after that.
     submitted: Box<[u64]>,
-    /// The task that was submitted since the last round began.
-    fresh: Option<TaskSlot>,
+    /// The task that was submitted since the last round began, and whether it is the first of its run.
+    fresh: Option<(TaskSlot, bool)>,
     /// The time of the last round.
     now: Instant,
     lanes: Box<[Lane]>,
@@ -59,7 +59,8 @@ struct Flight {
 #[derive(Clone, Copy, Debug)]
 struct OpenRun {
     run: RunId,
-    begun: Instant,
+    /// When its first task was submitted, or it was closed.
+    begun: Option<Instant>,
     executing: bool,
     submitted: u64,
     completed: u64,
@@ -102,16 +103,16 @@ impl Recorder {
 
     /// A run holds a lease.
     pub(crate) fn run_begun(&mut self, run: RunId, engine: &Engine) {
-        let begun = clock::now();
         grow(&self.counters.runs_begun, 1);
         self.tell(|| Record { run: run.get(), ..Record::new(Kind::RunBegun) });
-        let open = OpenRun { run, begun, executing: false, submitted: 0, completed: 0, failed: 0 };
+        // The clock is read when the first task goes out, and that is soon enough.
+        let open = OpenRun { run, begun: None, executing: false, submitted: 0, completed: 0, failed: 0 };
         if let Some(free) = self.runs.iter_mut().find(|run| run.is_none()) {
             *free = Some(open);
         }
         // Only the log says when a run begins to execute.
         if self.writer.is_some() {
-            self.look_at_runs(engine, Some(begun));
+            self.look_at_runs(engine, None);
         }
     }
 
@@ -128,10 +129,12 @@ impl Recorder {
         let members = submission.members.len() as u64;
         grow(&self.counters.submitted, members);
         self.stamp(self.now);
-        self.fresh = Some(ticket.slot());
+        let mut is_first = false;
         if let Some(open) = self.runs.iter_mut().flatten().find(|open| open.run == run) {
+            is_first = open.submitted == 0;
             open.submitted += members;
         }
+        self.fresh = Some((ticket.slot(), is_first));
         if let Some(began) = began {
             self.tell_submitted(run, submission, ticket, began);
         }
@@ -143,8 +146,12 @@ impl Recorder {
     /// The task that was submitted last was submitted now.
     #[inline]
     fn stamp(&mut self, now: Instant) {
-        if let Some(time) = self.fresh.take().and_then(|slot| self.submitted.get_mut(slot.index())) {
+        let Some((slot, is_first)) = self.fresh.take() else { return };
+        if let Some(time) = self.submitted.get_mut(slot.index()) {
             *time = now.as_nanos();
+        }
+        if is_first {
+            self.runs.iter_mut().flatten().for_each(|open| open.begun = open.begun.or(Some(now)));
         }
     }
 
@@ -172,6 +179,9 @@ impl Recorder {
 
     /// The graph of a run is complete, or its callback failed.
     pub(crate) fn run_closed(&mut self, run: RunId, failed: bool) {
+        if let Some(open) = self.runs.iter_mut().flatten().find(|open| open.run == run && open.submitted == 0) {
+            open.begun = Some(clock::now());
+        }
         self.tell(|| Record { run: run.get(), detail: failed.into(), ..Record::new(Kind::RunClosed) });
     }
 
@@ -180,31 +190,34 @@ impl Recorder {
     pub(crate) fn look_at_runs(&mut self, engine: &Engine, now: Option<Instant>) {
         for at in 0..self.runs.len() {
             let Some(open) = &mut self.runs[at] else { continue };
-            let phase = engine.phase(open.run);
-            if !open.executing && phase == Some(RunPhase::Executing) {
-                open.executing = true;
-                let run = open.run.get();
-                self.tell(|| Record { run, ..Record::new(Kind::RunExecuting) });
-            }
-            if phase.is_none_or(RunPhase::is_terminal)
-                && let Some(open) = self.runs[at].take()
-            {
-                self.run_ended(&open, engine, now);
+            let failed = match engine.outcome(open.run) {
+                Some(outcome) => outcome != RunOutcome::Completed,
+                None => {
+                    let phase = engine.phase(open.run);
+                    if !open.executing && phase == Some(RunPhase::Executing) {
+                        open.executing = true;
+                        let run = open.run.get();
+                        self.tell(|| Record { run, ..Record::new(Kind::RunExecuting) });
+                    }
+                    if phase.is_some() {
+                        continue;
+                    }
+                    // Nobody keeps its record.
+                    self.runs[at].is_some_and(|open| open.submitted > open.completed)
+                }
+            };
+            if let Some(open) = self.runs[at].take() {
+                self.run_ended(&open, failed, now);
             }
         }
     }
 
-    fn run_ended(&mut self, open: &OpenRun, engine: &Engine, now: Option<Instant>) {
-        let skipped = open.submitted.saturating_sub(open.completed + open.failed);
-        let failed = match engine.outcome(open.run) {
-            Some(outcome) => outcome != RunOutcome::Completed,
-            // Nobody keeps its record.
-            None => open.failed + skipped > 0,
-        };
+    fn run_ended(&mut self, open: &OpenRun, failed: bool, now: Option<Instant>) {
         let counters = &self.counters;
-        grow(&counters.skipped, skipped);
+        grow(&counters.skipped, open.submitted.saturating_sub(open.completed + open.failed));
         grow(if failed { &counters.runs_failed } else { &counters.runs_completed }, 1);
-        counters.begin_to_end.add(nanos(open.begun, now.unwrap_or_else(clock::now)));
+        let end = now.unwrap_or_else(clock::now);
+        counters.begin_to_end.add(nanos(open.begun.unwrap_or(end), end));
         self.tell(|| Record { run: open.run.get(), detail: failed.into(), ..Record::new(Kind::RunEnded) });
         if let Some(graphs) = &mut self.graphs {
             graphs.ended(open.run);

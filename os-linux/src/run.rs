@@ -150,7 +150,11 @@ impl RunHandle {
 impl Drop for RunHandle {
     fn drop(&mut self) {
         let Some(live) = self.live.upgrade().filter(|live| !live.is_inherited()) else { return };
-        live.lock().forget_run(self.run);
+        let mut inner = live.lock();
+        if let Some(at) = inner.handles.iter().rposition(|kept| *kept == self.run) {
+            inner.handles.swap_remove(at);
+        }
+        inner.forget_run(self.run);
     }
 }
 
@@ -192,11 +196,15 @@ impl Inner {
         self.driver.engine().is_terminal(run).then_some(())
     }
 
+    /// Once the run is terminal, whether it failed.
+    fn has_failed(&self, run: RunId) -> Option<bool> {
+        let engine = self.driver.engine();
+        let failed = engine.outcome(run).map(|outcome| outcome != RunOutcome::Completed);
+        failed.or_else(|| engine.is_terminal(run).then_some(false))
+    }
+
     /// Nobody can ask for this run any more.
     fn forget_run(&mut self, run: RunId) {
-        if let Some(at) = self.handles.iter().rposition(|kept| *kept == run) {
-            self.handles.swap_remove(at);
-        }
         // Unknown only to an engine that was stopped and forgot it.
         let _ = self.driver.engine_mut().release(run);
         self.driver.observer_mut().forget_graph(run);
@@ -215,6 +223,7 @@ impl Live {
         match self.call(run, callback) {
             Ok(value) => {
                 let mut inner = self.lock();
+                inner.handles.push(run);
                 let closed = self.close(&mut inner, run, None);
                 self.changed(&mut inner);
                 closed?;
@@ -252,8 +261,8 @@ impl Live {
             self.changed(&mut inner);
         }
         closed?;
-        let (inner, _) = self.drive(inner, None, |inner| inner.has_ended(own.run));
-        let outcome = self.outcome(&inner, own.run);
+        let (inner, failed) = self.drive(inner, None, |inner| inner.has_failed(own.run));
+        let outcome = if failed == Some(true) { self.outcome(&inner, own.run) } else { Ok(()) };
         own.forget(inner);
         self.tell_subscriber();
         let value = built?;
@@ -295,7 +304,6 @@ impl Live {
         match begun {
             Ok(run) => {
                 inner.builder = Some(caller);
-                inner.handles.push(run);
                 self.mind_the_worker_above();
                 inner.run_begun(run);
                 Ok(run)

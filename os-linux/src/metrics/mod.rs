@@ -50,7 +50,7 @@ pub struct Metrics {
     pub submit_to_dispatch: Histogram,
     /// From the publication of a dispatch to its end as the parent saw it.
     pub dispatch_to_completion: Histogram,
-    /// From the lease of a run to its terminal state.
+    /// From the first task of a run to its terminal state.
     pub run_time: Histogram,
     /// Its children, by endpoint.
     pub children: Vec<ChildMetrics>,

@@ -88,7 +88,7 @@ impl Collector for MetricsCollector {
         let histograms = [
             ("laneway_submit_to_dispatch_seconds", "From submit to dispatch", &metrics.submit_to_dispatch),
             ("laneway_dispatch_to_completion_seconds", "From dispatch to completion", &metrics.dispatch_to_completion),
-            ("laneway_run_seconds", "From the lease of a run to its end", &metrics.run_time),
+            ("laneway_run_seconds", "From the first task of a run to its end", &metrics.run_time),
         ];
         for (name, help, histogram) in histograms {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;

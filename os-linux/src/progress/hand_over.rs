@@ -120,8 +120,13 @@ pub(crate) trait HandOver {
         // The clock is read while a child works. When it has answered, that time and the length of the spin do: the reading would
         // stand between the answer and whoever waits for it. It is never late by more than one spin that was interrupted.
         let mut stirred_at = None;
+        // Whether it is the child's turn: a round now would find nothing, and the answer would wait for its end.
+        let mut awaits_child = false;
         let result = loop {
-            if let Some(result) = done(&mut inner) {
+            // What stirred is taken in first: the question would stand before the answer.
+            if stirred_at.is_none()
+                && let Some(result) = done(&mut inner)
+            {
                 break Some(result);
             }
             if stance == Stance::Guest {
@@ -137,13 +142,21 @@ pub(crate) trait HandOver {
                     }
                     continue;
                 }
+                // The one task that was submitted went out a moment ago.
+                awaits_child =
+                    Self::progress(&mut inner).right == (Right::Builder { rounds: 1 }) && Self::is_busy(&inner);
                 Self::progress(&mut inner).right = Right::Waiter;
                 self.awake();
                 stance = Stance::Driving;
             }
-            let now = stirred_at.take().unwrap_or_else(|| self.now());
-            let look = if stance == Stance::Announced { Look::Sleeping } else { Look::Passing };
-            let step = self.round(&mut inner, now, look);
+            let stirred = stirred_at.take();
+            let now = stirred.unwrap_or_else(|| self.now());
+            let step = if std::mem::take(&mut awaits_child) {
+                Step { progressed: false, deadline: None, held: None }
+            } else {
+                let look = if stance == Stance::Announced { Look::Sleeping } else { Look::Passing };
+                self.round(&mut inner, now, look)
+            };
             if step.progressed {
                 if stance == Stance::Announced {
                     self.rise();
@@ -158,6 +171,10 @@ pub(crate) trait HandOver {
                 if is_over(now) {
                     break done(&mut inner);
                 }
+                continue;
+            }
+            if stirred.is_some() {
+                // Another thread took in what stirred, and it may be what this one waits for.
                 continue;
             }
             if is_over(now) {
