@@ -8,7 +8,7 @@ use crate::progress::BellWord;
 use crate::sys::eventfd::Bell;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::region::{Region, Sharing};
-use crate::sys::words::MappedWords;
+use crate::sys::words::{MailboxWords, MappedWords};
 
 /// One child's mailbox and bells.
 pub(crate) struct Link {
@@ -39,10 +39,11 @@ impl Link {
 
     /// The mailbox's words.
     #[expect(unsafe_code, reason = "the one place where a mailbox's memory becomes words")]
-    pub(crate) fn words(&self) -> MappedWords {
+    pub(crate) fn words(&self) -> MailboxWords {
         // SAFETY: whoever holds words of a mailbox — the driver and the child's serve machine — is dropped with or before
         // the link that owns the region; a child that is a thread has a share of the link for that.
-        unsafe { MappedWords::new(&self.mailbox) }
+        let words = unsafe { MappedWords::new(&self.mailbox) };
+        words.of_mailbox().expect("the region was made as long as a mailbox")
     }
 
     /// Descriptors that a child process keeps.

@@ -32,14 +32,14 @@ use crate::sys::lineage::Lineage;
 use crate::sys::spin::SpinWindow;
 use crate::sys::threads;
 use crate::sys::timer::Timer;
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 use crate::trace::Tracer;
 use crate::waiting::ParentWait;
 use crate::worker::Outer;
 
 /// What the lock of a worker guards.
 pub(crate) struct Inner {
-    pub(crate) driver: Driver<MappedWords, Recorder>,
+    pub(crate) driver: Driver<MailboxWords, Recorder>,
     pub(crate) registry: Registry,
     /// Who owns progress, and who waits for it.
     pub(crate) progress: Progress,
@@ -96,7 +96,7 @@ pub(crate) struct Live {
     /// Whether a driver panicked: nobody has the right that it held.
     pub(crate) panicked: AtomicBool,
     /// The mailboxes, by endpoint, for looking at them without the lock.
-    pub(crate) words: Box<[MappedWords]>,
+    pub(crate) words: Box<[MailboxWords]>,
     pub(crate) wakes: Wakes,
     /// What a driver sleeps on: the waiter bells and `nudge`.
     pub(crate) waiter_set: Poller,
@@ -131,7 +131,7 @@ pub(crate) type Guard<'a> = MutexGuard<'a, Inner>;
 /// Everything of a [`Live`] but its lock.
 pub(crate) struct Parts {
     pub(crate) bell: Arc<BellWord>,
-    pub(crate) words: Box<[MappedWords]>,
+    pub(crate) words: Box<[MailboxWords]>,
     pub(crate) wakes: Wakes,
     pub(crate) waiter_set: Poller,
     pub(crate) nudge: Bell,
@@ -152,7 +152,7 @@ pub(crate) struct Parts {
 }
 
 impl Live {
-    pub(crate) fn new(driver: Driver<MappedWords, Recorder>, registry: Registry, parts: Parts) -> Self {
+    pub(crate) fn new(driver: Driver<MailboxWords, Recorder>, registry: Registry, parts: Parts) -> Self {
         let inner = Inner {
             driver,
             registry,

@@ -6,12 +6,12 @@ use laneway_core::wire::extension;
 use crate::progress::ParentRing;
 use crate::sys::clock;
 use crate::sys::park::{Backoff, Bed, Woke};
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 use crate::waiting::{ChildWait, Status};
 
 /// Serves until the parent asks the child to leave or is gone; the exit status.
 pub(crate) fn serve<R: Runner>(
-    child: &mut Child<MappedWords, R>,
+    child: &mut Child<MailboxWords, R>,
     ring: &mut ParentRing<'_>,
     mut bed: Bed,
     wait: &ChildWait,
@@ -38,7 +38,7 @@ pub(crate) fn serve<R: Runner>(
             }
             Served::Running => {}
             Served::Idle => {
-                let spun = wait.next_window().spin(|| child.has_work());
+                let spun = wait.next_window().spin(|| child.spots_work());
                 status.spun(wait.nanos(spun.turns));
                 if spun.ready {
                     wait.caught(spun.turns);

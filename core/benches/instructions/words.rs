@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering, fence};
 use laneway_core::mailbox::{Words, atomics};
 use laneway_core::wire::frame::REGION_BYTES;
 
-/// Two arrays, one for each access width: every byte of a region has one of them (W-8).
+/// Two arrays, one for each access width: every byte of a region has one of them (W-8). As long as a mailbox is, which the compiler
+/// knows of mapped memory too.
 pub(crate) struct AtomicWords {
-    halves: Box<[AtomicI32]>,
-    wholes: Box<[AtomicU64]>,
+    halves: [AtomicI32; REGION_BYTES / 4],
+    wholes: [AtomicU64; REGION_BYTES / 8],
 }
 
 impl AtomicWords {
     pub(crate) fn new() -> Self {
         Self {
-            halves: (0..REGION_BYTES / 4).map(|_| AtomicI32::new(0)).collect(),
-            wholes: (0..REGION_BYTES / 8).map(|_| AtomicU64::new(0)).collect(),
+            halves: [const { AtomicI32::new(0) }; REGION_BYTES / 4],
+            wholes: [const { AtomicU64::new(0) }; REGION_BYTES / 8],
         }
     }
 

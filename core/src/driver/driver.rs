@@ -109,7 +109,8 @@ impl<W: Words, O: Observer> Driver<W, O> {
         self.subs.set(pool);
     }
 
-    /// What a task took lately, from its dispatch to its end; zero before the first has ended.
+    /// What a task took lately, from its dispatch to its end; zero before the first has ended, and without a
+    /// [`SubPool::window`].
     #[must_use]
     pub const fn recent_task(&self) -> Duration {
         self.subs.recent_task()

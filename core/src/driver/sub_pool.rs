@@ -102,7 +102,7 @@ impl Thrift {
         let took = now.as_nanos().saturating_sub(port.sent.as_nanos());
         if took < self.window {
             self.took(took);
-        } else {
+        } else if self.window > 0 {
             self.learn_from_child(port, took);
         }
     }

@@ -180,7 +180,7 @@ impl Snapshot {
 
     /// Copies and judges what `counts` call for. Of the first `judged` tensors the copies of last time are judged: one that
     /// stands in the frame as it did then is compared, which is both, since each word is read once and the verdict is that of
-    /// the copy.
+    /// the copy. Most often only the address, which is the first word, is another one: then that is copied and judged.
     fn copy_elements<W: Words, E: Element>(
         &mut self,
         words: &W,
@@ -193,9 +193,13 @@ impl Snapshot {
         let (tensors, scalars) = body.split_at_mut(scalars);
         let mut from = frame.at(at::ARGS) + args::HEADER_BYTES;
         for (index, tensor) in tensors.chunks_exact_mut(E::BYTES / 8).enumerate() {
-            if index >= judged || !words.holds(from, tensor.as_bytes()) {
+            let start = words.read(from);
+            if index >= judged || !words.holds(from + 8, &tensor.as_bytes()[8..E::BYTES]) {
                 words.copy_out(from, tensor.as_mut_bytes());
                 E::judge(tensor.as_bytes(), index)?;
+            } else if tensor[0] != start.to_le() {
+                tensor[0] = start.to_le();
+                E::judge_moved(tensor.as_bytes(), index)?;
             }
             from += E::BYTES;
         }
@@ -343,6 +347,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// W-7, W-8: whatever bit of a tensor differs from the one before, its address at the end of all addresses included, the verdict
+    /// and the copy are those of a child that sees it first.
+    #[test]
+    fn a_tensor_in_the_place_of_another_is_judged_as_the_first_one_is() {
+        let (mut taken, mut refused) = (0, 0);
+        for addr in [0x1000, u64::MAX - 64] {
+            let tensor = ChipTensor::contiguous(addr, 64, Dtype::F32, &[16], AddressSpace::Host).unwrap();
+            let mut blob = [0; 8 + 128];
+            args::encode(&[tensor], &[], &mut blob).unwrap();
+            for bit in 0..8 * 128 {
+                let (mut used, mut other) = (Snapshot::new(), blob);
+                other[8 + bit / 8] ^= 1 << (bit % 8);
+                // The other one twice: a refusal is not forgotten.
+                for blob in [&blob, &other, &other, &blob] {
+                    let (words, mut fresh) = (published(blob), Snapshot::new());
+                    let verdict = used.copy_args(&words, FRAME, Protocol::ChipTensors);
+                    assert_eq!(verdict, fresh.copy_args(&words, FRAME, Protocol::ChipTensors), "bit {bit}");
+                    assert_eq!(used.args().tensors(), fresh.args().tensors(), "bit {bit}");
+                    *if verdict.is_ok() { &mut taken } else { &mut refused } += 1;
+                }
+            }
+        }
+        assert!(taken > 1000 && refused > 500, "{taken} {refused}");
     }
 
     /// A config that was refused is refused again, and the one after it is judged.

@@ -1,8 +1,11 @@
 //! A child half with everything it works on.
 
+use core::hint::black_box;
+
 use super::leaf::{ParentBell, Runner};
 use super::machine::{ChildSpec, Machine, Memory, Served};
-use crate::mailbox::{Words, extension};
+use crate::mailbox::{Frame, Words, extension};
+use crate::wire::frame as at;
 
 /// One child: the machine, the mailbox that it serves, the runner that does the work, and private memory for the frames
 /// that it takes in. About 80 KiB; keep it where it was built.
@@ -38,6 +41,20 @@ impl<W: Words, R: Runner> Child<W, R> {
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.machine.has_work(&self.words)
+    }
+
+    /// As [`has_work`](Self::has_work), for a spin. What a step compares first in a new frame is read along: those lines come
+    /// together with the word that tells of the frame, not after it.
+    #[inline]
+    #[must_use]
+    pub fn spots_work(&self) -> bool {
+        let has_work = self.has_work();
+        for slot in self.machine.slots() {
+            for at in [at::TRAILER, at::LEASE] {
+                black_box(self.words.read(Frame::task(*slot).at(at)));
+            }
+        }
+        has_work
     }
 
     /// The mailbox.

@@ -59,6 +59,10 @@ mod sealed {
         const BYTES: usize;
         /// The elements in `bytes`, every one judged; `first` is the index in its list of the first.
         fn judge(bytes: &[u8], first: usize) -> Result<&[Self], WireError>;
+        /// Judges one of which all but the first word have been judged as they are, with another first word.
+        fn judge_moved(bytes: &[u8], index: usize) -> Result<(), WireError> {
+            Self::judge(bytes, index).map(drop)
+        }
         /// The elements in bytes that have been judged before.
         fn wrap(bytes: &[u8], judged: Judged) -> &[Self];
     }
@@ -75,6 +79,12 @@ impl sealed::Element for ChipTensor {
 
     fn judge(bytes: &[u8], first: usize) -> Result<&[Self], WireError> {
         judge_each(bytes, first, chip_tensor::judge).map(Self::wrap_slice)
+    }
+
+    #[inline]
+    fn judge_moved(bytes: &[u8], index: usize) -> Result<(), WireError> {
+        let raw = RawChipTensor::ref_from_bytes(bytes).map_err(|_| misaligned(align_of::<RawChipTensor>()))?;
+        chip_tensor::judge_address(raw).map_err(|fault| WireError::Argument { index, fault })
     }
 
     #[inline]

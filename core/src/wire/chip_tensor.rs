@@ -76,14 +76,21 @@ pub(crate) fn judge(raw: &RawChipTensor) -> Result<(), TensorFault> {
     if extent != raw.extent_elem {
         return Err(TensorFault::Extent { declared: raw.extent_elem, actual: extent });
     }
-    if raw.addr.checked_add(raw.bytes).is_none() {
-        return Err(TensorFault::AddressWraps { addr: raw.addr, bytes: raw.bytes });
-    }
+    judge_address(raw)?;
     if extent == 0 {
         return Ok(());
     }
     let element = dtype.element_bytes();
     layout::fits(raw.start_offset.checked_mul(u64::from(element)), extent, element, raw.bytes)
+}
+
+/// The one gate that the address has a part in.
+#[inline]
+pub(super) fn judge_address(raw: &RawChipTensor) -> Result<(), TensorFault> {
+    match raw.addr.checked_add(raw.bytes) {
+        Some(_) => Ok(()),
+        None => Err(TensorFault::AddressWraps { addr: raw.addr, bytes: raw.bytes }),
+    }
 }
 
 /// A half-open range of addresses.

@@ -16,7 +16,7 @@ use laneway_core::wire::Digest;
 use crate::Error;
 use crate::supervisor::Child;
 use crate::sys::region::{Region, Sharing};
-use crate::sys::words::MappedWords;
+use crate::sys::words::{Length, MappedWords};
 use crate::worker::WorkerState;
 pub use attach::observe;
 use layout::{Header, Place, Record, Standing};
@@ -131,7 +131,7 @@ pub(crate) trait Sight {
     fn whole(&self, at: usize) -> u64;
 }
 
-impl Sight for MappedWords {
+impl<L: Length> Sight for MappedWords<L> {
     fn half(&self, at: usize) -> i32 {
         self.load_relaxed(at)
     }

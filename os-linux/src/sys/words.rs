@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering, fence};
 
 use laneway_core::mailbox::{Words, atomics};
+use laneway_core::wire::frame::REGION_BYTES;
 
 use super::region::Region;
 
@@ -14,15 +15,42 @@ use super::region::Region;
 /// compared with the region: one that is misaligned or outside is a bug of this process and panics. Where the offset is
 /// a constant the comparison is one predicted branch.
 #[derive(Clone, Copy, Debug)]
-pub struct MappedWords {
+pub struct MappedWords<L = usize> {
     base: NonNull<u8>,
-    len: usize,
+    len: L,
+}
+
+/// The words of a mailbox. Their number is known to the compiler, which then has nothing left to compare.
+pub type MailboxWords = MappedWords<OfMailbox>;
+
+/// How long a region is.
+pub trait Length: Copy {
+    /// In bytes.
+    fn bytes(self) -> usize;
+}
+
+impl Length for usize {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        self
+    }
+}
+
+/// The length of a mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OfMailbox;
+
+impl Length for OfMailbox {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        REGION_BYTES
+    }
 }
 
 // SAFETY: all access is atomic; the mapping is tied to no thread.
-unsafe impl Send for MappedWords {}
+unsafe impl<L: Length> Send for MappedWords<L> {}
 // SAFETY: as above.
-unsafe impl Sync for MappedWords {}
+unsafe impl<L: Length> Sync for MappedWords<L> {}
 
 impl MappedWords {
     /// The words of a whole region.
@@ -44,22 +72,31 @@ impl MappedWords {
         Self { base, len }
     }
 
+    /// The same words as those of a mailbox; `None` if there are too few.
+    #[must_use]
+    pub fn of_mailbox(self) -> Option<MailboxWords> {
+        (self.len >= REGION_BYTES).then_some(MappedWords { base: self.base, len: OfMailbox })
+    }
+}
+
+impl<L: Length> MappedWords<L> {
     /// Bytes that can be reached.
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
+    pub fn len(&self) -> usize {
+        self.len.bytes()
     }
 
     /// Whether no byte can be reached.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     #[inline]
     fn at(&self, at: usize, bytes: usize, align: usize) -> *mut u8 {
-        if at > self.len || bytes > self.len - at || !at.is_multiple_of(align) {
-            refuse(at, bytes, self.len);
+        let len = self.len.bytes();
+        if at > len || bytes > len - at || !at.is_multiple_of(align) {
+            refuse(at, bytes, len);
         }
         // SAFETY: `at` was just compared with the length of the mapping.
         unsafe { self.base.as_ptr().add(at) }
@@ -95,7 +132,7 @@ fn refuse(at: usize, bytes: usize, len: usize) -> ! {
     panic!("no aligned word of {bytes} bytes at offset {at} in a region of {len} bytes")
 }
 
-impl Words for MappedWords {
+impl<L: Length> Words for MappedWords<L> {
     #[inline]
     fn load(&self, at: usize) -> i32 {
         self.half(at).load(Ordering::Acquire)
@@ -201,6 +238,18 @@ mod tests {
             words.copy_out(4096 - 64, &mut back);
             assert_eq!(&back[..], bytes);
         });
+    }
+
+    /// W-8
+    #[test]
+    fn a_mailbox_is_never_taken_for_longer_than_its_region() {
+        with_words(|words| assert!(words.of_mailbox().is_none()));
+        let region = Region::new("mailbox", REGION_BYTES, Sharing::Given).unwrap();
+        // SAFETY: the region outlives the words.
+        let words = unsafe { MappedWords::new(&region) }.of_mailbox().unwrap();
+        words.write(REGION_BYTES - 8, 7);
+        assert_eq!((words.read(REGION_BYTES - 8), words.len()), (7, REGION_BYTES));
+        assert!(catch_unwind(|| words.read(REGION_BYTES)).is_err());
     }
 
     /// W-8

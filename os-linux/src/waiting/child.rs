@@ -7,7 +7,7 @@ use laneway_core::mailbox::extension::{self, Side};
 use super::parent::CROWDED;
 use crate::sys::cpu;
 use crate::sys::spin::{PauseCost, SpinWindow};
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 
 /// A child moves away after so many waits beside its parent on one CPU. The kernel puts whoever is woken beside its waker when other
 /// CPUs seem busy, and two that wait for each other are never runnable at once, so it sees no reason to part them.
@@ -23,7 +23,7 @@ const LONGEST_PATIENCE: u32 = 4_096;
 
 /// How a child waits for its parent.
 pub(crate) struct ChildWait {
-    words: MappedWords,
+    words: MailboxWords,
     window: SpinWindow,
     cost: PauseCost,
     /// The CPU that this child last said it runs on.
@@ -39,7 +39,7 @@ pub(crate) struct ChildWait {
 }
 
 impl ChildWait {
-    pub(crate) fn new(words: MappedWords, window: SpinWindow) -> Self {
+    pub(crate) fn new(words: MailboxWords, window: SpinWindow) -> Self {
         let cost = PauseCost::measured();
         let (told, slept) = (Cell::new(None), Cell::new(u64::MAX));
         let (beside, caught, patience) = (Cell::new(0), Cell::new(0), Cell::new(PATIENCE));
@@ -124,7 +124,7 @@ mod tests {
     #[expect(unsafe_code, reason = "memory becomes words")]
     fn wait(region: &Region) -> ChildWait {
         // SAFETY: the region outlives the words.
-        let words = unsafe { MappedWords::new(region) };
+        let words = unsafe { crate::sys::words::MappedWords::new(region) }.of_mailbox().unwrap();
         ChildWait::new(words, SpinWindow::new(Duration::from_micros(6), PauseCost::measured()))
     }
 

@@ -10,7 +10,7 @@ use super::LONGEST_WAKE;
 use crate::board::Facts;
 use crate::sys::cpu::{self, CpuBudget};
 use crate::sys::spin::{PauseCost, SpinWindow};
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 
 /// The window may follow the time that tasks take, up to this many plain windows.
 const FOLLOW: u32 = 8;
@@ -75,7 +75,7 @@ impl ParentWait {
     }
 
     /// The window for the next wait on these words. `tasks` is what a task took lately.
-    pub(crate) fn next_window(&mut self, watches: &[Watch], words: &[MappedWords], tasks: Duration) -> SpinWindow {
+    pub(crate) fn next_window(&mut self, watches: &[Watch], words: &[MailboxWords], tasks: Duration) -> SpinWindow {
         let paid = std::mem::take(&mut self.paid);
         if self.window == SpinWindow::NONE {
             return self.window;
@@ -129,7 +129,7 @@ mod tests {
     struct Rig {
         wait: ParentWait,
         _regions: Vec<Region>,
-        words: Vec<MappedWords>,
+        words: Vec<MailboxWords>,
         watches: Vec<Watch>,
         here: u16,
     }
@@ -139,7 +139,10 @@ mod tests {
         let regions: Vec<_> =
             (0..children).map(|_| Region::new("test", REGION_BYTES, Sharing::Given).unwrap()).collect();
         // SAFETY: the regions outlive the words.
-        let words = regions.iter().map(|region| unsafe { MappedWords::new(region) }).collect();
+        let words = regions
+            .iter()
+            .map(|region| unsafe { crate::sys::words::MappedWords::new(region) }.of_mailbox().unwrap())
+            .collect();
         let watches = (0..children).map(|i| Watch { endpoint: EndpointIndex(i), at: 0, seen: 0 }).collect();
         let here = cpu::current().unwrap();
         cpu::pin(&[usize::from(here)]).unwrap();

@@ -14,11 +14,11 @@ use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::extension::ChildActivity;
 
 use crate::sys::clock;
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 
 /// The status words of one child, on its side. All times are nanoseconds.
 pub(crate) struct Status {
-    words: MappedWords,
+    words: MailboxWords,
     activity: Cell<ChildActivity>,
     /// When the child was last known to begin or end something.
     mark: Cell<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    pub(crate) fn new(words: MappedWords) -> Self {
+    pub(crate) fn new(words: MailboxWords) -> Self {
         let mark = clock::now().as_nanos();
         extension::show_activity(&words, ChildActivity::Starting, mark);
         Self {

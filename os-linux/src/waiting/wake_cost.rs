@@ -8,7 +8,7 @@ use laneway_core::wire::extension::PARKED;
 use crate::sys::clock;
 use crate::sys::eventfd::Bell;
 use crate::sys::spin::{PauseCost, SpinWindow};
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 
 /// A wake from deep idleness takes about this long in a virtual machine; whatever was measured above it was an interruption.
 pub(crate) const LONGEST_WAKE: Duration = Duration::from_micros(60);
@@ -24,7 +24,7 @@ const SLEEP: Duration = Duration::from_micros(300);
 
 /// From a ring until the child, which had slept for some time, has stored that it is awake; the median of a few. Zero where that
 /// cannot be measured. The child has nothing to do and goes back to sleep.
-pub(crate) fn measure_wake(words: &MappedWords, bell: &Bell) -> Duration {
+pub(crate) fn measure_wake(words: &MailboxWords, bell: &Bell) -> Duration {
     if extension::child(words) != Peer::Known {
         return Duration::ZERO;
     }

@@ -23,7 +23,7 @@ use crate::sys::eventfd::Bell;
 use crate::sys::panics;
 use crate::sys::park::{Bed, Woke};
 use crate::sys::spin::SpinWindow;
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 use crate::trace::Traced;
 
 /// Something that tasks are handed to and that ends them later. All calls come from one thread, the endpoint's own, and none
@@ -190,7 +190,7 @@ impl Runner for EndpointRunner {
 
 /// The loop of an endpoint: it sleeps while a task is under way, since whoever ends that rings. The exit status.
 pub(super) fn serve_endpoint(
-    child: &mut Child<MappedWords, Traced<EndpointRunner>>,
+    child: &mut Child<MailboxWords, Traced<EndpointRunner>>,
     ring: &mut ParentRing<'_>,
     mut bed: Bed,
     window: SpinWindow,

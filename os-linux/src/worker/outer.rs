@@ -9,7 +9,7 @@ use laneway_core::wire::{FrameState, frame as at};
 
 use crate::memory::Lent;
 use crate::sys::eventfd::Bell;
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 use crate::trace::TraceLog;
 
 /// What a nested worker is given at its start.
@@ -25,14 +25,14 @@ pub(crate) struct Above {
 
 /// The mailbox of a nested worker's own process, as far as it must be looked at while an orchestration runs (P-29).
 pub(crate) struct Outer {
-    words: MappedWords,
+    words: MailboxWords,
     pub(crate) wake: Arc<Bell>,
     /// The thread that serves the mailbox; it alone announces that it sleeps.
     server: ThreadId,
 }
 
 impl Outer {
-    pub(crate) fn new(words: MappedWords, wake: Arc<Bell>) -> Self {
+    pub(crate) fn new(words: MailboxWords, wake: Arc<Bell>) -> Self {
         Self { words, wake, server: thread::current().id() }
     }
 

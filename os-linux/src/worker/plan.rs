@@ -36,7 +36,7 @@ use crate::sys::lifeline::{AtHangUp, Lifeline};
 use crate::sys::park::Bed;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::spin::SpinWindow;
-use crate::sys::words::MappedWords;
+use crate::sys::words::MailboxWords;
 use crate::sys::{cpu, panics};
 use crate::trace::{Phases, Traced, Tracing, Writer};
 use crate::waiting::{ChildWait, Reporting, Status};
@@ -259,7 +259,7 @@ impl Birth<'_, '_> {
         spec: ChildSpec,
         status: &'s Status,
         writer: Option<Writer>,
-    ) -> Child<MappedWords, Reporting<'s, Traced<Blocking<L>>>> {
+    ) -> Child<MailboxWords, Reporting<'s, Traced<Blocking<L>>>> {
         let runner = Traced::new(Blocking::new(leaf), writer, Phases::Call, spec.frames);
         Child::new(self.link.words(), Reporting::new(runner, status), spec)
     }
