@@ -33,6 +33,8 @@ pub struct Facts {
     pub trees: bool,
     /// Whether the children of its workers are threads of the caller's process.
     pub threads: bool,
+    /// Whether it has memory that users can ask for.
+    pub memory: bool,
 }
 
 /// How a case wants its device.
@@ -175,8 +177,8 @@ where
     /// frames a child with it has and what may be prepared beside what. `open` is called for each case.
     pub fn new(name: impl Into<String>, platform: Platform, runtime: RuntimeKind, open: F) -> Self {
         let dtypes = &[Dtype::F32];
-        let facts =
-            Facts { platform, runtime, dtypes, obeys: false, launch_unproven: false, trees: true, threads: false };
+        let (obeys, launch_unproven, trees, threads, memory) = (false, false, true, false, true);
+        let facts = Facts { platform, runtime, dtypes, obeys, launch_unproven, trees, threads, memory };
         Self { name: name.into(), facts, callables: Arc::new(Blobs::new()), open }
     }
 
@@ -212,6 +214,13 @@ where
     #[must_use]
     pub const fn in_threads(mut self) -> Self {
         self.facts.threads = true;
+        self
+    }
+
+    /// It has no memory that users can ask for: every call about it is refused as unsupported.
+    #[must_use]
+    pub const fn without_memory(mut self) -> Self {
+        self.facts.memory = false;
         self
     }
 

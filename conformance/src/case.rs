@@ -25,6 +25,8 @@ pub(crate) struct Needs {
     pub(crate) stranger: bool,
     /// The children of workers are processes.
     processes: bool,
+    /// Users can ask for memory of the device, or they cannot.
+    memory: Option<bool>,
     pub(crate) setup: Setup,
 }
 
@@ -114,6 +116,18 @@ impl Case {
         self
     }
 
+    /// Only where users can ask for memory of the device.
+    pub(crate) const fn with_memory(mut self) -> Self {
+        self.needs.memory = Some(true);
+        self
+    }
+
+    /// Only where they cannot.
+    pub(crate) const fn without_memory(mut self) -> Self {
+        self.needs.memory = Some(false);
+        self
+    }
+
     /// The parent of the child half knows nothing of the extension block.
     pub(crate) const fn stranger(mut self) -> Self {
         self.needs.stranger = true;
@@ -162,6 +176,11 @@ impl Case {
         }
         if let Some(dtype) = self.needs.dtype.filter(|dtype| !facts.dtypes.contains(dtype)) {
             return Some(format!("its kernels do not compute with {dtype}"));
+        }
+        if self.needs.memory.is_some_and(|wanted| wanted != facts.memory) {
+            return Some(
+                if facts.memory { "it has memory of its own" } else { "it has no memory of its own" }.to_owned(),
+            );
         }
         if self.needs.setup != Setup::default() && !facts.obeys {
             return Some("it does not misbehave on command".to_owned());

@@ -48,6 +48,6 @@ pub use expect::Violation;
 pub use frame::{ChildHalf, CoreChild, Deed, Tape};
 pub use junit::junit;
 pub use numbers::HostBuffer;
-pub use ready_made::{library, open_simulator, simulator, simulator_config, simulator_in_threads};
+pub use ready_made::{blocking, library, open_simulator, simulator, simulator_config, simulator_in_threads};
 pub use report::{Counts, Entry, Outcome, Report};
 pub use runner::{Filter, News, Runner, SEED, TIMEOUT, run};

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use laneway_ascend::{AscendDevice, AscendError, HostRuntime, Installation, LogThreshold};
-use laneway_core::chip::ChipError;
+use laneway_core::chip::{ChipError, Platform, RuntimeKind};
+use laneway_linux::{Blocking, BlockingDevice};
 use laneway_sim::{Config, HostMemory, Profile, Simulator};
 
-use crate::backend::{Backend, Blobs, Memory, Own, Setup, SimulatorCallables};
+use crate::backend::{Backend, Blobs, BoxError, Memory, Own, Setup, SimulatorCallables};
 use crate::numbers::{DTYPES, Dice};
 use crate::scribble::scribble;
 
@@ -62,6 +63,24 @@ pub fn open_simulator(profile: Profile, setup: &Setup, memory: Memory<'_>) -> Re
         device.set_scribble(Box::new(move || scribble(&mut dice)));
     }
     Ok(device)
+}
+
+/// A blocking device of a third party, opened by `open` for each case.
+pub fn blocking<D: BlockingDevice, E: Into<BoxError> + 'static>(
+    name: impl Into<String>,
+    platform: Platform,
+    runtime: RuntimeKind,
+    open: impl Fn() -> Result<D, E> + Clone + Send + 'static,
+) -> Own<impl Fn(&Setup, Memory<'_>) -> Result<Blocking<D>, E> + Clone + Send + 'static> {
+    Own::new(name, platform, runtime, move |_: &Setup, memory: Memory<'_>| {
+        let device = open()?;
+        Ok(match memory {
+            // SAFETY: `Memory` promises it: buffers of atomics that outlive the runs.
+            Memory::WholeProcess => unsafe { Blocking::whole_process(device) },
+            // SAFETY: the worker keeps the ranges of its tensors mapped for the child's life, and reaches them by atomics.
+            Memory::Ranges(ranges) => unsafe { Blocking::ranges(device, ranges.iter().cloned()) },
+        })
+    })
 }
 
 /// A host runtime library, loaded in the process that uses it alone: run it isolated, a case per process.

@@ -4,7 +4,8 @@
 #[path = "../../os-linux/tests/harness/mod.rs"]
 mod harness;
 mod library;
-#[path = "../../os-linux/examples/own_runtime/runtime.rs"]
+#[path = "../../os-linux/examples/own_runtime.rs"]
+#[expect(dead_code, reason = "its main is that of the example")]
 mod own_runtime;
 
 use std::path::Path;
@@ -12,16 +13,17 @@ use std::process::{Command, ExitCode, Output};
 
 use laneway_ascend::{HostRuntime, LogThreshold};
 use laneway_conformance::{
-    Backend, Blobs, BoxError, Filter, Memory, Own, Report, Runner, Setup, SimulatorCallables, simulator,
+    Backend, Blobs, Filter, Memory, Own, Report, Runner, Setup, SimulatorCallables, blocking, simulator,
     simulator_config, simulator_in_threads,
 };
 use laneway_core::chip::{Platform, RuntimeKind};
-use laneway_core::wire::{ArgDirection, ChipCallableSource, Dtype};
-use laneway_linux::{Chip, TaskArgs, Worker};
+use laneway_core::wire::Dtype;
+use laneway_linux::{BlockingDevice, Chip, ChipCallable, RunArgs, RunError, TaskArgs, Worker};
 use laneway_sim::{Config, Kernel, Profile, callable};
 use rustix::process::getpid;
 
 use library::Folder;
+use own_runtime::Adder;
 
 /// Names a vendor's library to test: `…_PLATFORM`, `…_RUNTIME`, `…_RUNTIME_DIR`, and `…_CALLABLES`, separated by colons.
 const VENDOR: &str = "LANEWAY_CONFORMANCE";
@@ -137,19 +139,36 @@ fn the_library_passes_as_a_chip_child() {
     passes(&mut through_the_library(&folder, HBG), filter, 15);
 }
 
-/// The device of the how-to page, which nobody wrote for these cases.
+/// The device of the how-to page, which nobody wrote for these cases; and one that keeps nothing on the device.
 fn a_third_partys_device_passes() {
-    let signature = &[ArgDirection::In, ArgDirection::In, ArgDirection::Out];
-    let source = ChipCallableSource { func_name: "add", signature, ..Default::default() };
-    let mut add = vec![0; source.encoded_len().expect("a legal source")];
-    source.encode(&mut add).expect("room for it");
-    let open = |_: &Setup, _: Memory<'_>| {
-        // SAFETY: the cases keep mapped what they name, and reach it by atomics alone.
-        Ok::<_, BoxError>(unsafe { own_runtime::Adder::new() })
-    };
-    let mut adder = Own::new("adder", Platform::A5Sim, RuntimeKind::HostBuildGraph, open)
-        .with_callables(Blobs::new().with(Kernel::Add, add));
-    passes(&mut adder, alone().or("tree/chips").or("tree/memory").or("tree/closing"), 60);
+    let callables = Blobs::new().with(Kernel::Add, own_runtime::add().expect("a legal callable"));
+    let kind = RuntimeKind::HostBuildGraph;
+    let mut adder = blocking("adder", Platform::A5Sim, kind, Adder::open).with_callables(callables.clone());
+    let filter = || alone().or("tree/chips").or("tree/memory").or("tree/closing");
+    passes(&mut adder, filter(), 60);
+    let mut without = blocking("adder without memory", Platform::A5Sim, kind, || Adder::open().map(Forgetful))
+        .with_callables(callables)
+        .without_memory();
+    passes(&mut without, filter(), 45);
+}
+
+/// The same device without memory of its own.
+struct Forgetful(Adder);
+
+impl BlockingDevice for Forgetful {
+    type Callable = ();
+
+    fn load(&self, callable: &ChipCallable<'_>) -> Result<(), laneway_linux::BoxError> {
+        self.0.load(callable)
+    }
+
+    fn check(&self, callable: &(), args: &RunArgs<'_>) -> Result<(), laneway_linux::BoxError> {
+        self.0.check(callable, args)
+    }
+
+    fn run(&self, callable: &(), args: &RunArgs<'_>) -> Result<(), RunError> {
+        self.0.run(callable, args)
+    }
 }
 
 /// Whether a process has the library mapped.

@@ -1,5 +1,6 @@
 //! A worker inside a host program: Ctrl-C while it starts, threads once it runs, handles instead of waiting.
 
+// ANCHOR: all
 use std::sync::OnceLock;
 
 use laneway_linux::{Error, InitCanceller, TaskArgs, Worker};
@@ -47,3 +48,4 @@ fn main() -> Result<(), Error> {
     println!("5 runs from 5 threads");
     worker.close()
 }
+// ANCHOR_END: all

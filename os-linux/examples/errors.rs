@@ -1,5 +1,6 @@
 //! What goes wrong, and what it looks like: the function, a panic, a refused argument, a dead child.
 
+// ANCHOR: setup
 use laneway_linux::{AddressSpace, BoxError, ChipTensor, Dtype, Error, SubArgs, TaskArgs, Worker};
 
 /// Fails in the way that its scalar says.
@@ -17,6 +18,7 @@ fn main() -> Result<(), Error> {
     let fail = worker.register("fail", fail)?;
     worker.init()?;
     let run = |way: u64| worker.run(|orch| Ok(orch.submit_sub(&fail, TaskArgs::new().scalar(way)).map(drop)?));
+    // ANCHOR_END: setup
 
     // ANCHOR: task
     println!("error    {}", run(1).unwrap_err());
@@ -48,6 +50,6 @@ fn main() -> Result<(), Error> {
     println!("death    {}", run(3).unwrap_err());
     run(0)?;
     println!("{}", worker.health());
-    // ANCHOR_END: death
     worker.close()
 }
+// ANCHOR_END: death

@@ -1,8 +1,8 @@
 //! A group: three members that start together, so they may wait for each other.
 
+// ANCHOR: member
 use laneway_linux::{BoxError, Error, SubArgs, TaskArgs, Worker};
 
-// ANCHOR: member
 /// Member `rank` of `cells.len()`: adds up its share, publishes the sum in its own cell, waits until every cell is set,
 /// and writes the total into its output.
 fn all_reduce(args: &SubArgs<'_>) -> Result<(), BoxError> {
@@ -17,6 +17,7 @@ fn all_reduce(args: &SubArgs<'_>) -> Result<(), BoxError> {
 }
 // ANCHOR_END: member
 
+// ANCHOR: group
 fn main() -> Result<(), Error> {
     let worker = Worker::builder().subs(3).build()?;
     let all_reduce = worker.register("all reduce", all_reduce)?;
@@ -25,7 +26,6 @@ fn main() -> Result<(), Error> {
     let (cells, totals) = (worker.tensor::<i64>(&[3])?, worker.tensor::<i64>(&[3])?);
     numbers.fill_with(|i| i as i64 + 1)?;
 
-    // ANCHOR: group
     worker.run(|orch| {
         let mut members = Vec::new();
         for rank in 0..3 {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
         orch.submit_sub_group(&all_reduce, &members.iter().collect::<Vec<_>>())?;
         Ok(())
     })?;
-    // ANCHOR_END: group
     println!("each member found {:?}", totals.to_vec()?);
     worker.close()
 }
+// ANCHOR_END: group

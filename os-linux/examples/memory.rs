@@ -1,5 +1,6 @@
 //! Where memory comes from: buffers, scratch memory of a run, outputs that a submit allocates; and when it may be touched.
 
+// ANCHOR: setup
 use laneway_linux::{BoxError, Error, Orchestrator, SubArgs, TaskArgs, Tensor, Worker, unallocated};
 
 /// Adds its scalar to each element of the first tensor and writes the second. Waits while the third, if any, is 0.
@@ -19,6 +20,8 @@ fn main() -> Result<(), Error> {
     let worker = Worker::builder().subs(2).build()?;
     let add = worker.register("add", add)?;
     worker.init()?;
+    // ANCHOR_END: setup
+
     // ANCHOR: buffers
     // Buffers: owned by the handles that name them, the same address in every process of the tree.
     let x: Tensor<i32> = worker.tensor(&[2, 3])?;
@@ -61,6 +64,6 @@ fn main() -> Result<(), Error> {
     open.set(0, 1)?;
     run.wait()?;
     println!("allowed  {:?}", y.to_vec()?);
-    // ANCHOR_END: in_use
     worker.close()
 }
+// ANCHOR_END: in_use

@@ -1,5 +1,6 @@
 //! Three levels: a level-4 worker sends tasks to a level-3 worker, whose SUB child does the work.
 
+// ANCHOR: tree
 use laneway_linux::{BoxError, Error, SubArgs, TaskArgs, Worker};
 
 /// Runs in a SUB child of level 3.
@@ -13,7 +14,6 @@ fn negate(args: &SubArgs<'_>) -> Result<(), BoxError> {
 }
 
 fn main() -> Result<(), Error> {
-    // ANCHOR: tree
     let l3 = Worker::builder().level(3).subs(1).build()?;
     let negate = l3.register("negate", negate)?;
 
@@ -41,6 +41,6 @@ fn main() -> Result<(), Error> {
     // An error keeps its path: each level that it came through, then the text of the function.
     x.view()?.set(0, i32::MIN)?;
     println!("{}", run().unwrap_err());
-    // ANCHOR_END: run
     l4.close()
 }
+// ANCHOR_END: run

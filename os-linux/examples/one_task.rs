@@ -1,10 +1,10 @@
 //! One task: a host function that a SUB child runs over shared memory.
 
 // ANCHOR: all
+// ANCHOR: worker
 use laneway_linux::{Error, TaskArgs, Worker};
 
 fn main() -> Result<(), Error> {
-    // ANCHOR: worker
     // The parent of one level, with one SUB child. Nothing is forked yet.
     let worker = Worker::builder().subs(1).build()?;
 
@@ -34,6 +34,6 @@ fn main() -> Result<(), Error> {
 
     // Takes the tree down: no process, descriptor or mapping is left.
     worker.close()
-    // ANCHOR_END: run
 }
+// ANCHOR_END: run
 // ANCHOR_END: all

@@ -1,9 +1,10 @@
 //! Order from tags alone: a diamond of four tasks, two halves of one tensor, and an overwrite after a read.
 
-use laneway_linux::{Error, SubArgs, TaskArgs, Worker};
+// ANCHOR: setup
+use laneway_linux::{BoxError, Error, SubArgs, TaskArgs, Worker};
 
 /// Writes `a * factor + b` into the last tensor; with one input, `b` is nothing.
-fn combine(args: &SubArgs<'_>) -> Result<(), laneway_linux::BoxError> {
+fn combine(args: &SubArgs<'_>) -> Result<(), BoxError> {
     let (inputs, factor) = (args.tensor_count() - 1, args.scalar(0)? as f32);
     let (a, out) = (args.tensor::<f32>(0)?, args.tensor::<f32>(inputs)?);
     let b = if inputs == 2 { Some(args.tensor::<f32>(1)?) } else { None };
@@ -18,6 +19,7 @@ fn main() -> Result<(), Error> {
     let vector = || worker.tensor::<f32>(&[4]);
     let (a, b, c, d) = (vector()?, vector()?, vector()?, vector()?);
     a.fill_with(|i| i as f32)?;
+    // ANCHOR_END: setup
 
     // ANCHOR: diamond
     // The first two only read `a`, so they may run at the same time; the third waits for both.
@@ -52,6 +54,6 @@ fn main() -> Result<(), Error> {
         Ok(())
     })?;
     println!("overwrite {:?} was read, {:?} is there now", b.to_vec()?, a.to_vec()?);
-    // ANCHOR_END: overwrite
     worker.close()
 }
+// ANCHOR_END: overwrite

@@ -1,5 +1,6 @@
 //! A task that hangs: seen from outside, and ended by a deadline.
 
+// ANCHOR: look
 use std::time::Duration;
 
 use laneway_linux::{Error, TaskArgs, Worker};
@@ -13,7 +14,6 @@ fn main() -> Result<(), Error> {
     })?;
     worker.init()?;
 
-    // ANCHOR: look
     let run = worker.submit(|orch| {
         // What is submitted from here on has a second from its dispatch to its end; its child is killed past that.
         orch.set_deadline(Some(Duration::from_secs(1)));
@@ -25,6 +25,6 @@ fn main() -> Result<(), Error> {
         println!("stalled  {child}");
     }
     println!("ended    {}", run.wait().unwrap_err());
-    // ANCHOR_END: look
     worker.close()
 }
+// ANCHOR_END: look

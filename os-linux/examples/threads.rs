@@ -1,5 +1,6 @@
 //! Children as threads: the same worker without a fork. What a callable changes of what it captured is seen here.
 
+// ANCHOR: all
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,9 +10,7 @@ fn main() -> Result<(), Error> {
     let called = Arc::new(AtomicU32::new(0));
     let seen = called.clone();
 
-    // ANCHOR: worker
     let worker = Worker::builder().subs(4).child_mode(ChildMode::Thread).build()?;
-    // ANCHOR_END: worker
     let count = worker.register("count", move |_| {
         called.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -26,3 +25,4 @@ fn main() -> Result<(), Error> {
     println!("called {} times", seen.load(Ordering::Relaxed));
     worker.close()
 }
+// ANCHOR_END: all

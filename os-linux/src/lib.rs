@@ -25,6 +25,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod blocking;
 mod board;
 pub mod child_entry;
 pub mod sys;
@@ -61,6 +62,7 @@ mod view;
 mod waiting;
 mod worker;
 
+pub use blocking::{Block, Blocking, BlockingDevice, Bytes, DeviceMemory, ProcessMemory, RunArgs, RunError};
 pub use board::observe;
 pub use callable::{BoxError, CallableHandle, CallableName, Role};
 pub use chip_worker::{ChipHandle, ChipRun, ChipWorker};
@@ -89,4 +91,4 @@ pub use laneway_core::lane::{ExitCause, Label, Phase};
 pub use laneway_core::model::TaskArgs;
 pub use laneway_core::serve::{Failure, Leaf, Report, Task};
 pub use laneway_core::wire::extension::ChildActivity;
-pub use laneway_core::wire::{AddressSpace, CallConfig, ChipTensor, Dtype, TaskArgsView, TensorTag};
+pub use laneway_core::wire::{AddressSpace, CallConfig, ChipCallable, ChipTensor, Dtype, TaskArgsView, TensorTag};

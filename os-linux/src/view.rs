@@ -41,11 +41,20 @@ impl<'a, T: Element> View<'a, T> {
     /// # Safety
     /// `tensor` passed its gates, and its bytes lie in a writable mapping that outlives `'a`.
     pub(crate) unsafe fn new(tensor: &ChipTensor) -> Result<Self, Error> {
-        if tensor.dtype() != T::DTYPE {
-            return Err(Error::ElementType { asked: T::DTYPE, found: tensor.dtype() });
-        }
         if tensor.address_space() != AddressSpace::Host {
             return Err(Error::NotHostMemory { address: tensor.addr() });
+        }
+        // SAFETY: promised by the caller.
+        unsafe { Self::mapped(tensor) }
+    }
+
+    /// As [`View::new`], of a tensor in either space: memory of a device may be memory of this process.
+    ///
+    /// # Safety
+    /// As for [`View::new`].
+    pub(crate) unsafe fn mapped(tensor: &ChipTensor) -> Result<Self, Error> {
+        if tensor.dtype() != T::DTYPE {
+            return Err(Error::ElementType { asked: T::DTYPE, found: tensor.dtype() });
         }
         let first = tensor.byte_range().start;
         if !first.is_multiple_of(size_of::<T>() as u64) {

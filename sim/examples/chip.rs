@@ -1,11 +1,11 @@
 //! A simulated chip: its child, its callable, its memory; and the same device without a child.
 
+// ANCHOR: chip
 use laneway_linux::{AddressSpace, Chip, ChipTensor, ChipWorker, DeviceAddress, Dtype, Error, TaskArgs, Worker};
 use laneway_sim::{Config, HostMemory, Kernel, Profile, Simulator, callable};
 
 const PROFILE: Profile = Profile::A2a3HostBuildGraph;
 
-// ANCHOR: chip
 /// A chip child. The closure runs in the child: a device is opened where it is used, never in the parent.
 fn chip() -> Chip {
     Chip::new(PROFILE.platform(), PROFILE.runtime(), |shared| {
@@ -17,8 +17,8 @@ fn chip() -> Chip {
 }
 // ANCHOR_END: chip
 
+// ANCHOR: run
 fn main() -> Result<(), Error> {
-    // ANCHOR: run
     let worker = Worker::builder().build()?;
     let chip = worker.add_chip(chip())?;
     // A chip callable is a blob of bytes, built for one platform and runtime. It may be registered at any time.
@@ -68,5 +68,5 @@ fn main() -> Result<(), Error> {
     // What was not freed is returned: `y`.
     assert_eq!(alone.close()?, [(y, 16)]);
     Ok(())
-    // ANCHOR_END: level2
 }
+// ANCHOR_END: level2

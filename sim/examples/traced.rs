@@ -2,6 +2,7 @@
 //!
 //! `traced [FILE]`; without a name the trace goes to the folder for temporary files.
 
+// ANCHOR: all
 use std::path::PathBuf;
 
 use laneway_linux::{BoxError, Chip, TaskArgs, Worker};
@@ -59,3 +60,4 @@ fn main() -> Result<(), BoxError> {
     println!("open {} in https://ui.perfetto.dev", path.file_name().unwrap_or_default().display());
     Ok(())
 }
+// ANCHOR_END: all

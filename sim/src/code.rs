@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use laneway_core::chip::{CallableSlot, ChipError, DeviceAddress};
+use laneway_core::chip::{CallableSlot, CallableSlots, ChipError, DeviceAddress};
 use sha2::{Digest as _, Sha256};
 
 use crate::memory::DeviceMemory;
@@ -44,18 +44,14 @@ pub(crate) enum Registered {
 /// The callable slots of a device.
 #[derive(Debug)]
 pub(crate) struct CodeStore {
-    slots: [Option<Callable>; CallableSlot::COUNT],
+    slots: CallableSlots<Callable>,
     uploads: HashMap<[u8; 32], Upload>,
     counters: CodeCounters,
 }
 
 impl CodeStore {
     pub(crate) fn new() -> Self {
-        Self {
-            slots: [const { None }; CallableSlot::COUNT],
-            uploads: HashMap::new(),
-            counters: CodeCounters::default(),
-        }
+        Self { slots: CallableSlots::new(), uploads: HashMap::new(), counters: CodeCounters::default() }
     }
 
     pub(crate) fn counters(&self) -> CodeCounters {
@@ -64,10 +60,7 @@ impl CodeStore {
 
     /// The program in a slot.
     pub(crate) fn program(&self, slot: CallableSlot) -> Result<&Program, ChipError> {
-        match &self.slots[slot.index()] {
-            Some(callable) => Ok(&callable.program),
-            None => Err(ChipError::CallableUnknown { slot }),
-        }
+        self.slots.get(slot).map(|callable| &callable.program)
     }
 
     /// Reads a blob and puts it into an empty slot; on an error nothing has changed.
@@ -77,9 +70,7 @@ impl CodeStore {
         slot: CallableSlot,
         blob: &[u8],
     ) -> Result<Registered, ChipError> {
-        if self.slots[slot.index()].is_some() {
-            return Err(ChipError::CallableTaken { slot });
-        }
+        self.slots.check_free(slot)?;
         let program = Program::from_callable(blob)?;
         let content: [u8; 32] = Sha256::digest(blob).into();
         let registered = match self.uploads.get_mut(&content) {
@@ -97,15 +88,13 @@ impl CodeStore {
                 Registered::Uploaded
             }
         };
-        self.slots[slot.index()] = Some(Callable { content, program });
+        self.slots.insert(slot, Callable { content, program })?;
         Ok(registered)
     }
 
     /// Empties a slot; the code goes with the last slot that held it.
     pub(crate) fn unregister(&mut self, memory: &mut DeviceMemory, slot: CallableSlot) -> Result<(), ChipError> {
-        let Some(callable) = self.slots[slot.index()].take() else {
-            return Err(ChipError::CallableUnknown { slot });
-        };
+        let callable = self.slots.remove(slot)?;
         let Some(upload) = self.uploads.get_mut(&callable.content) else { return Ok(()) };
         upload.slots -= 1;
         if upload.slots == 0 {
@@ -120,10 +109,9 @@ impl CodeStore {
     /// Empties every slot.
     pub(crate) fn clear(&mut self, memory: &mut DeviceMemory) -> Result<(), ChipError> {
         let mut answer = Ok(());
-        for slot in (0..CallableSlot::COUNT).filter_map(CallableSlot::new) {
-            if self.slots[slot.index()].is_some() {
-                answer = answer.and(self.unregister(memory, slot));
-            }
+        let taken: Vec<_> = self.slots.taken().collect();
+        for slot in taken {
+            answer = answer.and(self.unregister(memory, slot));
         }
         answer
     }

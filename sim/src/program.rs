@@ -9,7 +9,7 @@
 //! 16  12 bytes per step: i32 func id · u8 × 3 tensor arguments, 255 = none · u8 scalar argument, 255 = none · u32 0
 //! ```
 
-use laneway_core::chip::{ChipError, Reason};
+use laneway_core::chip::{Arity, ChipError, Reason};
 use laneway_core::wire::{ArgDirection, ChipCallable, ChipCallableSource, CoreCallableSource};
 
 use crate::kernel::{Kernel, MAX_OPERANDS};
@@ -154,18 +154,9 @@ impl Program {
         &self.tensors
     }
 
-    /// Refuses an argument list of another size.
-    pub(crate) fn check_counts(&self, tensors: usize, scalars: usize) -> Result<(), ChipError> {
-        if (tensors, scalars) == (self.tensors.len(), self.scalars) {
-            return Ok(());
-        }
-        let reason = Reason::new(format_args!(
-            "{tensors} tensors and {scalars} scalars given, {} takes {} and {}",
-            self.name,
-            self.tensors.len(),
-            self.scalars
-        ));
-        Err(ChipError::ArgumentRefused { index: tensors.min(self.tensors.len()), reason })
+    /// How many arguments it takes.
+    pub(crate) fn arity(&self) -> Arity {
+        Arity::new(self.tensors.len(), self.scalars)
     }
 
     /// Tensor directions, then one SCALAR per scalar.

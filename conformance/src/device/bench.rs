@@ -8,7 +8,7 @@ use laneway_core::wire::{CallConfig, ChipStorageTaskArgs, ChipTensor, Dtype};
 use laneway_sim::{Kernel, Program};
 
 use super::{PLAIN, ZERO};
-use crate::backend::{Backend, Callables};
+use crate::backend::{Backend, Callables, Facts};
 use crate::expect::{Must, Verdict, Violation, equal};
 use crate::numbers::HostBuffer;
 
@@ -17,6 +17,8 @@ pub(crate) struct Bench<'a> {
     device: &'a mut (dyn DeviceRuntime + 'a),
     callables: &'a dyn Callables,
     pub(crate) dtypes: &'static [Dtype],
+    /// Users can ask for memory of the device.
+    pub(crate) memory: bool,
     pub(crate) seed: u64,
 }
 
@@ -36,7 +38,8 @@ impl DerefMut for Bench<'_> {
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(device: &'a mut (dyn DeviceRuntime + 'a), backend: &'a dyn Backend, seed: u64) -> Self {
-        Self { device, callables: backend.callables(), dtypes: backend.facts().dtypes, seed }
+        let Facts { dtypes, memory, .. } = backend.facts();
+        Self { device, callables: backend.callables(), dtypes, memory, seed }
     }
 
     /// The device itself, for who drives it in another way.

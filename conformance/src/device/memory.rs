@@ -14,6 +14,17 @@ use crate::numbers::{Dice, HostBuffer};
 const SMALL: u64 = 8 << 20;
 
 pub(super) fn cases() -> Vec<Case> {
+    let none = Case::device(
+        "memory/a_device_without_memory_refuses_every_call_about_it",
+        &["C-9", "C-16"],
+        "Each call about device memory is unsupported, nothing is committed, and runs on host memory work.",
+        none,
+    );
+    let with_memory = memory_cases().into_iter().map(Case::with_memory);
+    with_memory.chain([none.kernels(&[Kernel::Add]).without_memory()]).collect()
+}
+
+fn memory_cases() -> Vec<Case> {
     vec![
         Case::device(
             "memory/bytes_come_back_from_the_device",
@@ -240,5 +251,30 @@ fn out_of_memory(device: &mut Bench<'_>) -> Verdict {
         holds("free and largest", largest <= free && free <= total, || format!("free {free}, largest {largest}"))?;
     }
     device.still_commits("after the refusal", before)?;
+    device.adds(add)
+}
+
+fn none(device: &mut Bench<'_>) -> Verdict {
+    let add = device.install(0, Kernel::Add)?;
+    let buffer = HostBuffer::of(&[0; 64]);
+    let (host, address) = (buffer.address(), DeviceAddress(0x1000));
+    let answers = [
+        (Call::Malloc, device.malloc(64).map(|_| ())),
+        (Call::Free, device.free(address)),
+        (Call::CopyTo, device.copy_to(address, host, 64)),
+        (Call::CopyFrom, device.copy_from(host, address, 64)),
+    ];
+    for (asked, answer) in answers {
+        refused(
+            asked,
+            answer,
+            "unsupported, and which call",
+            |error| matches!(error, ChipError::Unsupported { call, .. } if *call == asked),
+        )?;
+    }
+    device.still_commits("by a device without memory", 0)?;
+    let args = storage(&[on_device(address, 4)?, on_device(address, 4)?, on_device(address, 4)?], &[]);
+    let result = device.prepare(add, &args, &PLAIN, ZERO);
+    fails_with("a tensor on it", result, ChipError::NotDeviceMemory { call: Call::Prepare, address })?;
     device.adds(add)
 }

@@ -24,7 +24,8 @@ pub(super) fn cases() -> Vec<Case> {
              address space.",
             every_kernel,
         )
-        .kernels(&COMPUTING),
+        .kernels(&COMPUTING)
+        .with_memory(),
         Case::device(
             "results/gaps_between_elements_are_not_touched",
             &["T-1", "T-24"],
@@ -83,7 +84,8 @@ pub(super) fn cases() -> Vec<Case> {
             "Every input is read before an output is written, so both may be one tensor.",
             in_place,
         )
-        .kernels(ADD),
+        .kernels(ADD)
+        .with_memory(),
         Case::device(
             "results/steps_of_a_program_see_each_others_results",
             &["C-6"],

@@ -26,13 +26,15 @@ pub(super) fn cases() -> Vec<Case> {
             &["C-16", "L-20", "W-3"],
             "MALLOC, COPY_TO, COPY_FROM, the memory query and FREE do on the base frame what the device does.",
             memory,
-        ),
+        )
+        .with_memory(),
         Case::one_frame(
             "control/a_failed_control_leaves_the_frame_usable",
             &["L-23", "C-16"],
             "A control that fails is answered with an error and a text, and the next one works.",
             failed,
-        ),
+        )
+        .with_memory(),
         Case::one_frame(
             "control/an_unknown_command_is_answered",
             &["L-23", "W-7"],
@@ -72,7 +74,8 @@ pub(super) fn cases() -> Vec<Case> {
             "In a two-frame child memory controls are answered while a task runs.",
             beside,
         )
-        .kernels(KERNELS),
+        .kernels(KERNELS)
+        .with_memory(),
         Case::two_frames(
             "control/the_registry_changes_only_when_nothing_is_staged_or_active",
             &["L-21", "C-8"],

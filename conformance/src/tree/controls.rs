@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 pub(super) fn cases() -> Vec<Case> {
     let once = |action| FaultPlan::none().with(Point::Malloc, 1, action);
-    vec![
+    let cases = vec![
         Case::tree(
             "controls/a_control_that_takes_long_holds_up_no_other_chip",
             &["L-24", "T-10"],
@@ -54,7 +54,8 @@ pub(super) fn cases() -> Vec<Case> {
         )
         .kernels(ADD)
         .faults(once(Action::Error(-1))),
-    ]
+    ];
+    cases.into_iter().map(Case::with_memory).collect()
 }
 
 /// A malloc in a thread of its own, while `meanwhile` runs; how it ended.

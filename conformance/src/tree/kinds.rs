@@ -49,7 +49,8 @@ pub(super) fn cases() -> Vec<Case> {
             "A device in the caller's own process registers, runs, submits and moves memory, and forks nothing.",
             level_2,
         )
-        .kernels(ADD),
+        .kernels(ADD)
+        .with_memory(),
     ]
 }
 

@@ -12,7 +12,7 @@ use crate::expect::{Must, Verdict, Violation, equal, holds, mentions, refused};
 const COPY: &[Kernel] = &[Kernel::Copy];
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![
+    let cases = vec![
         Case::tree(
             "memory/bytes_come_back_from_a_chip",
             &["C-16", "L-20", "L-21"],
@@ -42,7 +42,8 @@ pub(super) fn cases() -> Vec<Case> {
             left,
         )
         .kernels(COPY),
-    ]
+    ];
+    cases.into_iter().map(Case::with_memory).collect()
 }
 
 /// Sixteen f32 in the memory of a chip.

@@ -1,5 +1,6 @@
 //! The pipeline contract of a runtime, checked (C-1 … C-3).
 
+use super::{Call, ChipError, Reason};
 use crate::ids::PipelineSlot;
 use crate::wire::{PipelineContract, ResourceClass, ResourceKind, WireError};
 
@@ -38,6 +39,18 @@ impl Contract {
     #[must_use]
     pub const fn has_slot(&self, slot: PipelineSlot) -> bool {
         slot.index() < self.depth()
+    }
+
+    /// Refuses a prepare in a run slot that the runtime does not have.
+    ///
+    /// # Errors
+    /// [`ChipError::Unsupported`] naming the slot and the depth.
+    pub fn check_slot(&self, slot: PipelineSlot) -> Result<(), ChipError> {
+        if self.has_slot(slot) {
+            return Ok(());
+        }
+        let reason = Reason::new(format_args!("run slot {} of a runtime of depth {}", slot.index(), self.depth));
+        Err(ChipError::Unsupported { call: Call::Prepare, reason })
     }
 
     /// Copies of a resource of this class (C-1).

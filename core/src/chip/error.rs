@@ -147,6 +147,12 @@ pub enum ChipError {
         /// What the backend knows about it.
         reason: Reason,
     },
+    /// The device did the work and says that it went wrong: nothing of it is under way any more, and the device goes on.
+    #[error("the run failed: {reason}")]
+    RunFailed {
+        /// What the device says.
+        reason: Reason,
+    },
     /// The device was closed, or a run of unproven completion made it unusable.
     #[error("{call} on a device that is closed or lost")]
     DeviceGone {
@@ -264,6 +270,17 @@ impl ChipError {
             Self::Failed { code, .. } | Self::Unproven { code, .. } if *code < 0 => *code,
             _ => -1,
         }
+    }
+}
+
+/// An argument list or a config that came through a foreign interface and is not legal.
+impl From<WireError> for ChipError {
+    fn from(error: WireError) -> Self {
+        let index = match error {
+            WireError::Argument { index, .. } => index,
+            _ => 0,
+        };
+        Self::ArgumentRefused { index, reason: Reason::new(format_args!("{error}")) }
     }
 }
 

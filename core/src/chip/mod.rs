@@ -4,6 +4,8 @@
 //! else. The phases of its runs live in a [`RunTable`], which is the only place that knows which call is legal when
 //! (C-6) and that one device executes one run at a time (L-12, L-14).
 
+mod arity;
+mod callable_slots;
 mod contract;
 #[cfg(feature = "engine")]
 mod direct;
@@ -16,6 +18,8 @@ mod platform;
 mod run_table;
 mod runtime;
 
+pub use arity::Arity;
+pub use callable_slots::CallableSlots;
 pub use contract::Contract;
 #[cfg(feature = "engine")]
 pub use direct::{DirectLane, DirectTicket, Submitted};

@@ -117,7 +117,7 @@ impl<'d> ChipRunner<'d> {
 #[non_exhaustive]
 pub enum RunnerError {
     /// The digest is in no slot of this child.
-    #[error("callable {digest} is not registered with this chip")]
+    #[error("callable {} is not registered with this chip", .digest.short())]
     NotRegistered {
         /// The callable.
         digest: Digest,

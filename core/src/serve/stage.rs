@@ -73,7 +73,7 @@ impl<T: Copy + Eq> Machine<T> {
                 env.report,
                 "callable {} is not registered in this child; register it before init, or before the task is submitted \
                  where the child takes new callables",
-                env.snapshots[slot.index()].digest()
+                env.snapshots[slot.index()].digest().short()
             ),
         };
         self.publish_failed(slot, Failure::MESSAGE.code, env);

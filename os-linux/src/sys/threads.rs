@@ -165,10 +165,14 @@ impl Drop for Admitted {
 pub struct HeldDevice(());
 
 impl HeldDevice {
-    /// Counts one more.
+    /// Counts one more; waits while a start forks.
     #[must_use]
     pub fn count() -> Self {
-        gate().devices += 1;
+        let mut gate = gate();
+        while gate.starts > 0 {
+            gate = CHANGED.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        gate.devices += 1;
         Self(())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::chip::{Call, CallableSlot, ChipError, Completion, DeviceAddress, Reason, RunToken, RuntimeKind};
 use laneway_core::ids::PipelineSlot;
 use laneway_core::time::Instant;
-use laneway_core::wire::{CallConfig, ChipStorageTaskArgs, WireError};
+use laneway_core::wire::{CallConfig, ChipStorageTaskArgs};
 
 use super::{Health, Simulator};
 use crate::graph::Graph;
@@ -48,11 +48,9 @@ impl Simulator {
         config: &CallConfig,
         slot: PipelineSlot,
     ) -> Result<Run, ChipError> {
-        config.validate().map_err(|error| refused(&error))?;
+        config.validate()?;
         let program = self.code.program(callable)?;
-        let tensors = args.tensors().map_err(|error| refused(&error))?;
-        let scalars = args.scalars().map_err(|error| refused(&error))?;
-        program.check_counts(tensors.len(), scalars.len())?;
+        let (tensors, scalars) = program.arity().judge(args)?;
         let mut staging = Staging::plan(tensors, program.tensor_directions(), &self.host, |address, bytes| {
             self.user_range(Call::Prepare, address, bytes).map(|_| ())
         })?;
@@ -149,13 +147,4 @@ impl Simulator {
             Err(error) => Err(self.lose(call, run, &error)),
         }
     }
-}
-
-/// An argument list or a config that came through a foreign interface and is not legal.
-fn refused(error: &WireError) -> ChipError {
-    let index = match error {
-        WireError::Argument { index, .. } => *index,
-        _ => 0,
-    };
-    ChipError::ArgumentRefused { index, reason: Reason::new(format_args!("{error}")) }
 }

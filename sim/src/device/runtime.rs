@@ -48,11 +48,7 @@ impl DeviceRuntime for Simulator {
     ) -> Result<RunToken, ChipError> {
         self.check_open(Call::Prepare)?;
         let slot = run.slot();
-        if !self.contract.has_slot(slot) {
-            let (index, depth) = (slot.index(), self.contract.depth());
-            let reason = Reason::new(format_args!("run slot {index} of a runtime of depth {depth}"));
-            return Err(ChipError::Unsupported { call: Call::Prepare, reason });
-        }
+        self.contract.check_slot(slot)?;
         let beside = self.runs.runs().map(|(token, _)| token).find(|token| token.slot() != slot);
         let token = self.runs.begin_prepare(slot)?;
         let built = self.strike(Call::Prepare).and_then(|_| {
