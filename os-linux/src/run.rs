@@ -304,7 +304,7 @@ impl Live {
         match begun {
             Ok(run) => {
                 inner.builder = Some(caller);
-                self.mind_the_worker_above();
+                self.mind_the_worker_above(&inner);
                 inner.run_begun(run);
                 Ok(run)
             }

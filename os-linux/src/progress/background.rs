@@ -11,15 +11,12 @@ use laneway_core::time::Instant;
 use super::seat::PASS_ON;
 use super::{HandOver, Look};
 use crate::Error;
-use crate::live::Live;
+use crate::live::{Inner, Live};
 use crate::supervisor::Woken;
 use crate::sys::clock;
 use crate::sys::epoll::{Events, Poller, Watch};
 use crate::sys::panics;
 use crate::sys::threads::LibraryThread;
-
-/// How long a callback may be silent between two submits before the background thread drives for it.
-pub(crate) const SILENCE: Duration = Duration::from_micros(200);
 
 /// A child lets go of its pipes a moment before it can be reaped: looked at again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -42,7 +39,6 @@ impl Background {
         let thread = LibraryThread::spawn("laneway", move |park| {
             let mut events = Events::new();
             let mut wake_at: Option<Instant> = None;
-            let mut rounds_seen = None;
             while !flag.load(Ordering::Acquire) {
                 let timeout = wake_at.map(|at| at.since(clock::now()));
                 // A set that cannot be waited on is a bug; the thread goes on with what it knows.
@@ -67,7 +63,7 @@ impl Background {
                 if !inner.closing && live.is_asked_to_stop() {
                     live.round(&mut inner, clock::now(), Look::Last);
                 }
-                wake_at = live.background(inner, silence, &mut rounds_seen);
+                wake_at = live.background(inner, silence);
                 if live.is_under_a_callback() {
                     let look = clock::now().saturating_add(PASS_ON);
                     wake_at = Some(wake_at.map_or(look, |at| at.min(look)));
@@ -97,8 +93,9 @@ impl Background {
 impl Live {
     /// Looks for a stop from above soon, and again and again while a callback builds: it may call nothing for long, and the worker
     /// above rings only those who sleep (P-29).
-    pub(crate) fn mind_the_worker_above(&self) {
-        if self.outer.is_some() {
+    pub(crate) fn mind_the_worker_above(&self, inner: &Inner) {
+        // Armed already, it fires sooner.
+        if self.outer.is_some() && !inner.progress.watch.is_armed() {
             self.takeover.arm(PASS_ON);
         }
     }

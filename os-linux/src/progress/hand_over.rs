@@ -88,8 +88,8 @@ pub(crate) trait HandOver {
     /// Wakes the background thread.
     fn ring_background(&self);
 
-    /// Wakes the background thread a while from now, which then finds `silence`.
-    fn arm_takeover(&self);
+    /// Wakes the background thread after this time, which then finds `silence`.
+    fn arm_takeover(&self, after: Duration);
 
     /// Whether another thread waits for the lock.
     fn is_contended(&self) -> bool;
@@ -232,31 +232,40 @@ pub(crate) trait HandOver {
     /// meanwhile; if it falls silent, the background thread takes over.
     fn submitted(&self, inner: &mut Self::Inner, standing: impl FnOnce(&Self::Inner) -> Standing) {
         let mut look = Look::Passing;
-        match Self::progress(inner).right {
-            Right::Background => {
-                // A task alone needs nobody until it has ended and something waits for that.
-                let rounds = match standing(inner) {
-                    Standing::Queued => return,
-                    Standing::Alone => 1,
-                    Standing::Executing => 2,
-                };
-                Self::progress(inner).right = Right::Builder { rounds };
-                self.awake();
-                if rounds > 1 {
-                    self.arm_takeover();
-                }
-            }
-            Right::Builder { rounds } => {
-                Self::progress(inner).right = Right::Builder { rounds: rounds.wrapping_add(1).max(2) };
-                if rounds == 1 {
-                    self.arm_takeover();
-                }
-            }
+        let watched = match Self::progress(inner).right {
+            Right::Background => match standing(inner) {
+                Standing::Queued => return,
+                Standing::Alone => Some(false),
+                Standing::Executing => Some(true),
+            },
+            Right::Builder { .. } => Some(true),
             // The driver sleeps, and no child need ring it for what was submitted now.
-            Right::Waiter if self.is_announced(Ring::Waiter) => look = Look::Last,
-            Right::Waiter | Right::Passed => {}
+            Right::Waiter if self.is_announced(Ring::Waiter) => {
+                look = Look::Last;
+                None
+            }
+            Right::Waiter | Right::Passed => None,
+        };
+        let now = self.now();
+        if let Some(watched) = watched {
+            let progress = Self::progress(inner);
+            let before = std::mem::replace(&mut progress.right, Right::Builder { watched });
+            progress.watch.stirred();
+            if watched {
+                self.watch_for_silence(inner, now);
+            }
+            if before == Right::Background {
+                self.awake();
+            }
         }
-        self.round(inner, self.now(), look);
+        self.round(inner, now, look);
+    }
+
+    /// Sees to it that the background thread looks a while from now.
+    fn watch_for_silence(&self, inner: &mut Self::Inner, now: Instant) {
+        if let Some(period) = Self::progress(inner).watch.arm(now) {
+            self.arm_takeover(period);
+        }
     }
 
     /// Something of the graph is asked for in a callback that owns progress: it makes some.
@@ -274,22 +283,18 @@ pub(crate) trait HandOver {
     }
 
     /// What falls to the background thread when it was woken; when it wants to be woken at the latest. `silence`: the takeover
-    /// timer fired. `rounds_seen` is the thread's own, from one call to the next.
-    fn background<'a>(
-        &'a self,
-        mut inner: Self::Guard<'a>,
-        silence: bool,
-        rounds_seen: &mut Option<u32>,
-    ) -> Option<Instant> {
-        let progress = Self::progress(&mut inner);
-        if let (true, Right::Builder { rounds }) = (silence, progress.right) {
-            // Armed at the first of them: only a second look at the same count has seen a whole period of silence.
-            if *rounds_seen == Some(rounds) {
-                *rounds_seen = None;
-                progress.right = Right::Background;
-            } else {
-                *rounds_seen = Some(rounds);
-                self.arm_takeover();
+    /// timer fired.
+    fn background<'a>(&'a self, mut inner: Self::Guard<'a>, silence: bool) -> Option<Instant> {
+        if silence {
+            let now = self.now();
+            let progress = Self::progress(&mut inner);
+            let silent = progress.watch.look(now);
+            if progress.right == (Right::Builder { watched: true }) {
+                if silent {
+                    progress.right = Right::Background;
+                } else {
+                    self.watch_for_silence(&mut inner, now);
+                }
             }
         }
         match Self::progress(&mut inner).right {
@@ -304,7 +309,6 @@ pub(crate) trait HandOver {
             }
             // Whoever drives takes news in its next round; only a sleeper must be woken for them.
             Right::Waiter | Right::Passed => {
-                *rounds_seen = None;
                 if self.has_news() {
                     self.tell_sleepers(&mut inner);
                 }

@@ -20,8 +20,9 @@ mod inbox;
 mod model;
 mod right;
 mod seat;
+mod silence;
 
-pub(crate) use background::{Background, SILENCE};
+pub(crate) use background::Background;
 pub(crate) use bell_word::{BellWord, ParentRing, Ring};
 pub(crate) use hand_over::{HandOver, Standing};
 pub(crate) use inbox::{Inbox, News};

@@ -146,11 +146,10 @@ impl World {
 
     /// The background thread, until every task has ended.
     fn run_in_background(&self) {
-        let mut rounds_seen = None;
         while self.lock.lock().unwrap().ended < TASKS {
             self.owner.sleep();
             let silence = self.armed.swap(false, Ordering::Relaxed);
-            self.background(self.lock.lock().unwrap(), silence, &mut rounds_seen);
+            self.background(self.lock.lock().unwrap(), silence);
         }
     }
 
@@ -240,7 +239,7 @@ impl HandOver for World {
         self.owner.ring();
     }
 
-    fn arm_takeover(&self) {
+    fn arm_takeover(&self, _: Duration) {
         self.armed.store(true, Ordering::Relaxed);
         self.owner.ring();
     }

@@ -1,5 +1,7 @@
 //! The right to drive, and who waits for it.
 
+use super::silence::SilenceWatch;
+
 /// Who owns progress. Guarded by the worker's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Right {
@@ -8,8 +10,8 @@ pub(crate) enum Right {
     /// The callback that builds the executing run: each submit runs one round. When it has been silent for a while the
     /// background thread takes over.
     Builder {
-        /// Rounds that submits have run since the callback took the right.
-        rounds: u32,
+        /// Whether silence matters. A first task that runs alone needs nobody until it has ended and something waits for that.
+        watched: bool,
     },
     /// A thread inside [`drive`](super::HandOver::drive).
     Waiter,
@@ -24,12 +26,14 @@ pub(crate) struct Progress {
     pub(super) right: Right,
     /// Threads that sleep because another one drives.
     pub(super) sleepers: u32,
+    /// How silence is noticed.
+    pub(super) watch: SilenceWatch,
 }
 
 impl Progress {
     /// Nothing is open and nobody waits.
     pub(crate) const fn new() -> Self {
-        Self { right: Right::Background, sleepers: 0 }
+        Self { right: Right::Background, sleepers: 0, watch: SilenceWatch::new() }
     }
 }
 

@@ -9,7 +9,7 @@ use laneway_core::mailbox::Words;
 use laneway_core::time::Instant;
 use laneway_core::wire::frame;
 
-use super::{HandOver, Look, Progress, Ring, SILENCE};
+use super::{HandOver, Look, Progress, Ring};
 use crate::live::{Guard, Inner, Live};
 use crate::sys::clock;
 
@@ -82,8 +82,8 @@ impl HandOver for Live {
         self.control.ring();
     }
 
-    fn arm_takeover(&self) {
-        self.takeover.arm(SILENCE);
+    fn arm_takeover(&self, after: Duration) {
+        self.takeover.arm(after);
     }
 
     fn is_contended(&self) -> bool {
