@@ -38,7 +38,7 @@ pub(crate) fn serve<R: Runner>(
             }
             Served::Running => {}
             Served::Idle => {
-                let spun = wait.next_window().spin(|| child.spots_work());
+                let spun = wait.next_window(status.last_task()).spin(|| child.spots_work());
                 status.spun(wait.nanos(spun.turns));
                 if spun.ready {
                     wait.caught(spun.turns);

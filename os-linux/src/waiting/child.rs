@@ -47,8 +47,9 @@ impl ChildWait {
     }
 
     /// The window for the next wait: none while the parent was last seen on this CPU, where it could not run beside a spinner;
-    /// after some of those the child moves to another CPU. Small where more want to run than CPUs are there.
-    pub(crate) fn next_window(&self) -> SpinWindow {
+    /// after some of those the child moves to another CPU. Small where more want to run than CPUs are there, and none if the last
+    /// task, which took `task` nanoseconds, was longer than a window: others could do theirs meanwhile.
+    pub(crate) fn next_window(&self, task: u64) -> SpinWindow {
         let here = self.show_cpu();
         let crowded = extension::is_crowded(&self.words);
         if let Some(cpu) = here
@@ -61,7 +62,11 @@ impl ChildWait {
             return SpinWindow::NONE;
         }
         self.beside.set(0);
-        if crowded { self.window.divided(CROWDED) } else { self.window }
+        match crowded {
+            false => self.window,
+            true if task > self.nanos(self.window.turns()) => SpinWindow::NONE,
+            true => self.window.divided(CROWDED),
+        }
     }
 
     fn stays_beside(&self, cpu: u16) {
@@ -138,11 +143,11 @@ mod tests {
     fn a_child_does_not_spin_for_a_parent_on_its_own_cpu() {
         let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
         let (wait, here) = (wait(&region), pinned());
-        assert_eq!(wait.next_window(), wait.window, "a parent that says nothing");
+        assert_eq!(wait.next_window(0), wait.window, "a parent that says nothing");
         Side::Parent.show_cpu(&wait.words, here + 1);
-        assert_eq!(wait.next_window(), wait.window);
+        assert_eq!(wait.next_window(0), wait.window);
         Side::Parent.show_cpu(&wait.words, here);
-        assert_eq!(wait.next_window(), SpinWindow::NONE);
+        assert_eq!(wait.next_window(0), SpinWindow::NONE);
         assert_eq!(Side::Child.cpu_hint(&wait.words), Some(here));
     }
 
@@ -156,7 +161,7 @@ mod tests {
                 // Beside it wherever the kernel puts this test.
                 Side::Parent.show_cpu(&wait.words, cpu::current().unwrap());
                 wait.slept(nanos);
-                wait.next_window();
+                wait.next_window(0);
                 wait.patience.get() > PATIENCE
             })
         };
@@ -171,8 +176,9 @@ mod tests {
         let region = Region::new("test", REGION_BYTES, Sharing::Given).unwrap();
         let wait = wait(&region);
         extension::show_crowd(&wait.words, true);
-        assert_eq!(wait.next_window(), wait.window.divided(CROWDED));
+        assert_eq!(wait.next_window(0), wait.window.divided(CROWDED));
+        assert_eq!(wait.next_window(1_000_000), SpinWindow::NONE, "after a long task");
         extension::show_crowd(&wait.words, false);
-        assert_eq!(wait.next_window(), wait.window);
+        assert_eq!(wait.next_window(0), wait.window);
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Status {
     ended: Cell<Option<u64>>,
     tasks: Cell<u64>,
     busy: Cell<u64>,
+    /// What the last task took.
+    last: Cell<u64>,
     spun: Cell<u64>,
 }
 
@@ -43,6 +45,7 @@ impl Status {
             ended: Cell::new(None),
             tasks: Cell::new(0),
             busy: Cell::new(0),
+            last: Cell::new(0),
             spun: Cell::new(0),
         }
     }
@@ -65,12 +68,18 @@ impl Status {
     pub(crate) fn worked(&self, now: Instant) {
         let now = now.as_nanos();
         if let Some(begun) = self.ended.take() {
+            self.last.set(now.saturating_sub(begun));
             self.tasks.set(self.tasks.get() + 1);
-            self.busy.set(self.busy.get() + now.saturating_sub(begun));
+            self.busy.set(self.busy.get() + self.last.get());
             extension::show_tasks(&self.words, self.tasks.get(), self.busy.get());
         }
         self.mark.set(now);
         self.show_rest(ChildActivity::Waiting);
+    }
+
+    /// Nanoseconds that the last task took.
+    pub(crate) fn last_task(&self) -> u64 {
+        self.last.get()
     }
 
     /// It spun for that long.
