@@ -14,7 +14,8 @@ use laneway_linux::sys::spin::{PauseCost, SpinWindow};
 use laneway_linux::sys::words::MappedWords;
 
 use super::Failure;
-use super::partner::{FREE, Partner, Seat, spin_until};
+use super::bare::BarePool;
+use super::partner::{FREE, Partner, Seat, spin_until, wake};
 use super::slice::Slice;
 
 /// How long nothing happens before a wake is measured.
@@ -26,6 +27,7 @@ pub(super) struct Floors {
     pub(super) exchange: RefCell<Exchange>,
     pub(super) relay: RefCell<Relay>,
     pub(super) wake: RefCell<Wake>,
+    pub(super) bare: RefCell<BarePool>,
 }
 
 impl Floors {
@@ -36,6 +38,7 @@ impl Floors {
             exchange: RefCell::new(Exchange::start(cpu)?),
             relay: RefCell::new(Relay::start()?),
             wake: RefCell::new(Wake::start(cpu)?),
+            bare: RefCell::new(BarePool::start(9)?),
         })
     }
 }
@@ -182,8 +185,8 @@ impl Hop {
     const ASKER_CPU: usize = Self::SERVER_PARKED + 64;
     const SERVER_CPU: usize = Self::ASKER_CPU + 64;
     const BYTES: usize = Mailbox::BYTES + 256;
-    /// Longer by this after a wake; what a worker counts at most.
-    const WAKE: Duration = Duration::from_micros(25);
+    /// Longer by this after a wake; about what a worker measures here.
+    const WAKE: Duration = Duration::from_micros(40);
 
     fn new(words: MappedWords) -> Self {
         let window = SpinWindow::new(Duration::from_micros(6), PauseCost::measured());
@@ -219,21 +222,11 @@ impl Hop {
         asked
     }
 
-    /// After a publication: wakes the other side if it has announced that it sleeps.
-    #[inline]
-    fn wake(&self, parked: usize, bell: &Bell) {
-        let words = self.mailbox.0;
-        words.fence();
-        if words.load_relaxed(parked) == 1 && words.compare_exchange(parked, 1, 0).is_ok() {
-            bell.ring();
-        }
-    }
-
     /// Asks and waits for the answer.
     #[inline]
     fn exchange(&self, payload: &mut [u8; 256], server: &Bell, bed: &mut Bed) -> Result<(), Failure> {
         self.mailbox.ask(payload);
-        self.wake(Self::SERVER_PARKED, server);
+        wake(&self.mailbox.0, Self::SERVER_PARKED, server);
         while !self.window(Self::ASKER_CPU, Self::SERVER_CPU).until(|| self.mailbox.is_answered()) {
             bed.park(&self.mailbox.0, Self::ASKER_PARKED, None, || self.mailbox.is_answered());
             self.woken.set(true);
@@ -268,7 +261,7 @@ impl Relay {
                         }
                         hop.mailbox.question(&mut payload);
                         hop.mailbox.answer(&payload);
-                        hop.wake(Hop::ASKER_PARKED, &up);
+                        wake(&hop.mailbox.0, Hop::ASKER_PARKED, &up);
                     }
                 }))
             })?
@@ -289,7 +282,7 @@ impl Relay {
                         above.mailbox.question(&mut payload);
                         if below.exchange(&mut passed_on, &down, &mut bed).is_ok() {
                             above.mailbox.answer(&payload);
-                            above.wake(Hop::ASKER_PARKED, &up);
+                            wake(&above.mailbox.0, Hop::ASKER_PARKED, &up);
                         }
                     }
                 }))

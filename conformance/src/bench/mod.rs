@@ -7,6 +7,7 @@
 //! The whole cast is forked before anything is measured and sleeps but in its own slices; an idle tree costs nothing, which
 //! is itself one of the things that are measured.
 
+mod bare;
 mod case;
 mod cases;
 mod cpu;

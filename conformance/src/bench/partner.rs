@@ -207,6 +207,15 @@ fn live<'a>(
     }
 }
 
+/// After a publication: wakes the other side if it has announced at `parked` that it sleeps.
+#[inline]
+pub(super) fn wake(words: &MappedWords, parked: usize, bell: &Bell) {
+    words.fence();
+    if words.load_relaxed(parked) == 1 && words.compare_exchange(parked, 1, 0).is_ok() {
+        bell.ring();
+    }
+}
+
 /// Spins until `ready` says yes; an error if that takes as long as only a dead process takes.
 #[inline]
 pub(super) fn spin_until(mut ready: impl FnMut() -> bool) -> Result<(), Failure> {

@@ -123,11 +123,15 @@ fn in_mode(report: &Report, mode: Mode) -> Vec<Target> {
     view.at_most("p99, 8 more children idle / alone", ratio(view.p99("one_of_9"), view.p99("run_1")), 1.5, "×");
     view.at_most("p99, 8 children in turn", view.p99("round_robin").map(|nanos| nanos / 1e3), 60.0, "µs");
     view.at_most("p99, 8 answer while one computes", view.p99("one_computes").map(|nanos| nanos / 1e3), 60.0, "µs");
+    let bare = ratio(view.p99("one_computes"), view.p99("bare_one_computes"));
+    view.at_most("the same / processes and bells alone", bare, 1.2, "×");
     let best = ["pool_1", "pool_2", "pool_4"].into_iter().filter_map(|pool| view.p50(pool)).reduce(f64::min);
     view.at_least("no-op tasks/s, 8 children / best of 1, 2, 4", ratio(best, view.p50("pool_8")), 0.7, "×");
     let cpus = report.machine.cpus.min(2) as f64;
     let share = view.p50("busy_pool_8").map(|nanos| BUSY.as_nanos() as f64 / nanos / cpus);
     view.at_least("100 µs tasks, 8 children, share of two CPUs", share, 0.85, "×");
+    let bare = ratio(view.p50("busy_pool_8"), view.p50("bare_pool_8"));
+    view.at_most("the same / processes and bells alone", bare, 1.02, "×");
     let wake = view.p50("run_1_idle").zip(view.p50("kernel_wake")).map(|(run, wake)| run - 1.2 * wake);
     view.at_most("first run after idleness − 1.2 K", wake, 2_000.0, "ns");
     view.targets

@@ -14,7 +14,7 @@ use super::graphs::{Extra, independent, run, single};
 /// What a busy task takes of a CPU.
 pub(in super::super) const BUSY: Duration = Duration::from_micros(100);
 /// Busy tasks of a run.
-const BUSY_TASKS: usize = 100;
+pub(super) const BUSY_TASKS: usize = 100;
 /// Children that answer; the one behind them computes.
 const ANSWERING: usize = 8;
 

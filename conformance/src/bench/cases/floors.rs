@@ -2,6 +2,7 @@
 
 use super::super::case::Case;
 use super::super::floors::{Floors, IDLE};
+use super::crowd::{BUSY, BUSY_TASKS};
 
 pub(super) fn cases(floors: &Floors) -> Vec<Case<'_>> {
     vec![
@@ -12,6 +13,12 @@ pub(super) fn cases(floors: &Floors) -> Vec<Case<'_>> {
         Case::free("floor_c", "C: the same through a third process", |slice| floors.relay.borrow_mut().measure(slice)),
         Case::pinned("kernel_wake", "K: eventfd written until a store is seen", |slice| {
             floors.wake.borrow_mut().measure(slice, IDLE)
+        }),
+        Case::free("bare_pool_8", "processes and bells alone: 100 µs on 8, each", |slice| {
+            floors.bare.borrow_mut().busy(slice, BUSY_TASKS, BUSY)
+        }),
+        Case::free("bare_one_computes", "the same: 8 in turn while a ninth computes", |slice| {
+            floors.bare.borrow_mut().one_computes(slice)
         }),
     ]
 }
