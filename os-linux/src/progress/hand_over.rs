@@ -144,7 +144,7 @@ pub(crate) trait HandOver {
                 }
                 // The one task that was submitted went out a moment ago.
                 awaits_child =
-                    Self::progress(&mut inner).right == (Right::Builder { rounds: 1 }) && Self::is_busy(&inner);
+                    Self::progress(&mut inner).right == (Right::Builder { watched: false }) && Self::is_busy(&inner);
                 Self::progress(&mut inner).right = Right::Waiter;
                 self.awake();
                 stance = Stance::Driving;
