@@ -11,6 +11,8 @@ mod costs;
 #[path = "observe/graphs.rs"]
 mod graphs;
 mod harness;
+#[path = "observe/importer.rs"]
+mod importer;
 #[path = "observe/numbers.rs"]
 mod numbers;
 #[path = "observe/subscriber.rs"]
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         a_full_log_counts_what_it_lost,
         a_scribbled_log_still_makes_a_trace,
         children_that_are_threads_have_tracks_of_their_own,
+        workers_in_one_process_have_tracks_of_their_own,
         a_trace_that_cannot_be_written_is_an_error_of_close,
         a_diamond_is_drawn_with_its_reasons,
         a_failure_is_drawn_with_what_never_ran,

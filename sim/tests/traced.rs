@@ -2,6 +2,8 @@
 
 #[path = "../../os-linux/tests/harness/mod.rs"]
 mod harness;
+#[path = "../../os-linux/tests/observe/importer.rs"]
+mod importer;
 
 use std::collections::{HashMap, HashSet};
 
@@ -99,6 +101,7 @@ fn the_trace_of_a_tree_shows_every_process_lane_and_phase() {
     let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(file["otherData"]["dropped"], 0);
+    importer::import(&file);
     let events = file["traceEvents"].as_array().unwrap();
     let spans = spans(events);
     processes_and_tracks(events);

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use laneway_core::lane::Label;
 use laneway_core::wire::Digest;
@@ -63,9 +64,8 @@ impl Setting {
 #[derive(Clone, Debug)]
 pub(crate) struct Tracing {
     log: Arc<TraceLog>,
-    /// The process that drives.
-    parent: i32,
-    level: u32,
+    /// The worker that drives.
+    parent: Source,
     /// How many NEXT_LEVEL workers come before the SUB children.
     next_level: u16,
 }
@@ -73,7 +73,9 @@ pub(crate) struct Tracing {
 impl Tracing {
     /// Of a worker in this process.
     pub(crate) fn new(log: Arc<TraceLog>, level: u32, next_level: usize) -> Self {
-        Self { log, parent: std::process::id().cast_signed(), level, next_level: next_level as u16 }
+        static WORKERS: AtomicU32 = AtomicU32::new(0);
+        let (pid, worker) = (std::process::id().cast_signed(), WORKERS.fetch_add(1, Ordering::Relaxed));
+        Self { log, parent: Source::parent(pid, worker, level), next_level: next_level as u16 }
     }
 
     /// The log, for whoever is below.
@@ -83,7 +85,7 @@ impl Tracing {
 
     /// For the driving half: what callables are called comes first.
     pub(crate) fn parent<'a>(&self, names: impl Iterator<Item = (&'a Digest, &'a str)>) -> Writer {
-        let mut writer = self.log.writer(Source::parent(self.parent, self.level));
+        let mut writer = self.log.writer(self.parent);
         names.for_each(|(digest, name)| writer.put(Record::name(prefix(digest), name)));
         writer
     }
@@ -95,7 +97,7 @@ impl Tracing {
             Label::Sub(id) => self.next_level + id.0 as u16,
         };
         let pid = std::process::id().cast_signed();
-        self.log.writer(Source::child(pid, self.parent, self.level, endpoint, name))
+        self.log.writer(Source::child(pid, &self.parent, endpoint, name))
     }
 }
 

@@ -220,21 +220,23 @@ pub(crate) struct Source {
     /// Of a child: which one of its parent.
     pub(crate) endpoint: u16,
     side: u8,
-    padding: [u8; 5],
+    padding: u8,
+    /// The worker that drives, by its number in its process: workers may share one.
+    pub(super) worker: u32,
     name: [u8; NAME_BYTES],
 }
 
 const_assert_eq!(size_of::<Source>(), RECORD_BYTES);
 
 impl Source {
-    /// The driving half of a worker at `level`.
-    pub(crate) fn parent(pid: i32, level: u32) -> Self {
-        Self { claimed: 1, pid, parent: pid, level, side: 0, ..Self::new_zeroed() }
+    /// The driving half of the worker number `worker` of its process, at `level`.
+    pub(crate) fn parent(pid: i32, worker: u32, level: u32) -> Self {
+        Self { claimed: 1, pid, parent: pid, worker, level, side: 0, ..Self::new_zeroed() }
     }
 
-    /// The child `endpoint` of the process `parent`.
-    pub(crate) fn child(pid: i32, parent: i32, level: u32, endpoint: u16, name: &str) -> Self {
-        let mut source = Self { claimed: 1, pid, parent, level, endpoint, side: 1, ..Self::new_zeroed() };
+    /// A child of `parent` in the process `pid`.
+    pub(crate) fn child(pid: i32, parent: &Self, endpoint: u16, name: &str) -> Self {
+        let mut source = Self { pid, endpoint, side: 1, ..*parent };
         let text = cut(name, NAME_BYTES);
         source.name[..text.len()].copy_from_slice(text.as_bytes());
         source
@@ -285,6 +287,6 @@ mod tests {
         let long = "é".repeat(40);
         assert_eq!(Record::name(1, &long).text(), "é".repeat(20));
         assert_eq!(Record::name(1, &format!("x{long}")).text(), format!("x{}", "é".repeat(19)));
-        assert_eq!(Source::child(2, 1, 3, 0, "chip 0").name(), "chip 0");
+        assert_eq!(Source::child(2, &Source::parent(1, 0, 3), 0, "chip 0").name(), "chip 0");
     }
 }

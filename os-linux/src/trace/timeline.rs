@@ -4,7 +4,7 @@
 //! one, from the publication of a dispatch to its end; in a child each task frame has one, with the phases of a device inside.
 //! A flow leads from the submit through both to the end. Runs, which overlap, are asynchronous spans of their process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use super::Names;
@@ -27,8 +27,14 @@ const CONTROLS: u64 = 2;
 /// The shortest span that is drawn, and how long before its end a flow meets it: one nanosecond.
 const LEAST: u64 = 1;
 
+/// Tracks of each worker of a process; there is more than one where children are threads.
+const WORKER: u64 = 1 << 21;
+
+/// A driving worker: its process, and its number there.
+type Driver = (i32, u32);
+
 /// A dispatch, across processes: who drives it, on which endpoint, which one.
-type Key = (i32, u16, u64);
+type Key = (Driver, u16, u64);
 
 /// All records of all writers.
 pub(super) struct Timeline<'a> {
@@ -37,11 +43,13 @@ pub(super) struct Timeline<'a> {
     records: Vec<Vec<Record>>,
     names: Names,
     /// What the lane of an endpoint is called.
-    lanes: HashMap<(i32, u16), String>,
+    lanes: HashMap<(Driver, u16), String>,
     /// The flow of each dispatch that was published.
     flows: HashMap<Key, u64>,
     /// When a child was found to have ended.
-    exits: HashMap<(i32, u16), u64>,
+    exits: HashMap<(Driver, u16), u64>,
+    /// Which of the driving workers of its process each is.
+    ranks: HashMap<Driver, u64>,
     first: u64,
     last: u64,
 }
@@ -69,10 +77,10 @@ impl<'a> Timeline<'a> {
                 (Some(Kind::Name), _) => drop(names.entry(record.digest).or_insert_with(|| record.text())),
                 (Some(Kind::Dispatched), Side::Parent) => {
                     let flow = flows.len() as u64 + 1;
-                    flows.insert((from.pid, record.endpoint, record.dispatch), flow);
+                    flows.insert((from.driver(), record.endpoint, record.dispatch), flow);
                 }
                 (Some(Kind::ChildExited), Side::Parent) => {
-                    exits.insert((from.pid, record.endpoint), record.time);
+                    exits.insert((from.driver(), record.endpoint), record.time);
                 }
                 _ => {}
             }
@@ -80,14 +88,16 @@ impl<'a> Timeline<'a> {
             records[source as usize].push(record);
         }
         let children = sources.iter().filter(|source| source.side() == Side::Child);
-        let lanes = children.map(|child| ((child.parent, child.endpoint), child.name())).collect();
-        Self { sources, records, names, lanes, flows, exits, first, last }
+        let lanes = children.map(|child| ((child.driver(), child.endpoint), child.name())).collect();
+        let ranks = ranks(sources);
+        Self { sources, records, names, lanes, flows, exits, ranks, first, last }
     }
 
     pub(super) fn write<W: Write>(&self, out: &mut Output<W>) -> io::Result<()> {
         self.write_processes(out)?;
         for (source, records) in self.sources.iter().zip(&self.records) {
-            let mut track = Track { timeline: self, source, out, tracks: HashMap::new() };
+            let rank = self.ranks.get(&source.driver()).copied().unwrap_or_default();
+            let mut track = Track { timeline: self, source, rank, out, tracks: HashMap::new() };
             match source.side() {
                 Side::Parent => track.write_parent(records)?,
                 Side::Child => track.write_child(records)?,
@@ -131,6 +141,8 @@ impl<'a> Timeline<'a> {
 struct Track<'a, 'o, W: Write> {
     timeline: &'a Timeline<'a>,
     source: &'a Source,
+    /// Of the worker that drives it.
+    rank: u64,
     out: &'o mut Output<W>,
     /// Tracks that have a name.
     tracks: HashMap<u64, ()>,
@@ -150,13 +162,13 @@ impl<W: Write> Track<'_, '_, W> {
                     submits.insert((record.slot, record.serial), *record);
                     let name = format!("submit {}", self.timeline.name(record.digest));
                     let args = Args { run: Some(record.run), members: Some(record.extra), ..Args::default() };
-                    self.track(SUBMITS, || "submits".to_owned())?;
-                    self.span(&name, "submit", SUBMITS, record.time, record.time + record.value, args)?;
+                    self.track(self.submits(), || "submits".to_owned())?;
+                    self.span(&name, "submit", self.submits(), record.time, record.time + record.value, args)?;
                 }
                 Kind::Dispatched => {
                     let submit = submits.get(&(record.slot, record.serial));
                     if let (Some(submit), Some(flow)) = (submit, self.flow(record)) {
-                        self.flow_point("s", flow, SUBMITS, submit.time)?;
+                        self.flow_point("s", flow, self.submits(), submit.time)?;
                     }
                     let part = (record.detail == 1).then_some(("staged", record.time));
                     lanes.insert(at, Begun { record: *record, part });
@@ -252,7 +264,7 @@ impl<W: Write> Track<'_, '_, W> {
                 _ => {}
             }
         }
-        let exit = self.timeline.exits.get(&(self.source.parent, self.source.endpoint));
+        let exit = self.timeline.exits.get(&(self.source.driver(), self.source.endpoint));
         let end = exit.copied().unwrap_or(self.timeline.last);
         for (frame, begun) in (0..).zip(frames) {
             if let Some(begun) = begun {
@@ -315,7 +327,7 @@ impl<W: Write> Track<'_, '_, W> {
         let (run, dispatch, pid) = (Some(record.run), Some(record.dispatch), Some(self.source.pid));
         let args = Args { run, dispatch, pid, outcome: Some(outcome), ..Args::default() };
         self.span(&name, "task", track, record.time, end, args)?;
-        match self.timeline.flows.get(&(self.source.parent, self.source.endpoint, record.dispatch)) {
+        match self.timeline.flows.get(&(self.source.driver(), self.source.endpoint, record.dispatch)) {
             Some(flow) => self.flow_point("t", *flow, track, record.time),
             None => Ok(()),
         }
@@ -348,8 +360,8 @@ impl<W: Write> Track<'_, '_, W> {
             name,
             category: "run",
             phase,
-            track: SUBMITS,
-            id: Some(Id::Run(run)),
+            track: self.submits(),
+            id: Some(Id::Run(self.rank << 48 | run)),
             args,
             ..self.at(time)
         })
@@ -392,15 +404,19 @@ impl<W: Write> Track<'_, '_, W> {
     }
 
     fn flow(&self, record: &Record) -> Option<u64> {
-        self.timeline.flows.get(&(self.source.pid, record.endpoint, record.dispatch)).copied()
+        self.timeline.flows.get(&(self.source.driver(), record.endpoint, record.dispatch)).copied()
+    }
+
+    fn submits(&self) -> u64 {
+        self.rank * WORKER + SUBMITS
     }
 
     fn lane(&self, (endpoint, part): (u16, u8)) -> u64 {
-        LANES + u64::from(endpoint) * STRIDE + u64::from(part)
+        self.rank * WORKER + LANES + u64::from(endpoint) * STRIDE + u64::from(part)
     }
 
     fn frame(&self, part: u64) -> u64 {
-        FRAMES + u64::from(self.source.endpoint) * STRIDE + part
+        self.rank * WORKER + FRAMES + u64::from(self.source.endpoint) * STRIDE + part
     }
 
     fn frame_track(&mut self, frame: u64) -> io::Result<()> {
@@ -409,7 +425,7 @@ impl<W: Write> Track<'_, '_, W> {
     }
 
     fn lane_track(&mut self, at: (u16, u8)) -> io::Result<()> {
-        let name = self.timeline.lanes.get(&(self.source.pid, at.0));
+        let name = self.timeline.lanes.get(&(self.source.driver(), at.0));
         let title = || format!("lane {}, frame {}", name.map_or_else(|| at.0.to_string(), Clone::clone), at.1);
         self.track(self.lane(at), title)
     }
@@ -419,9 +435,30 @@ impl<W: Write> Track<'_, '_, W> {
         if self.tracks.insert(tid, ()).is_some() {
             return Ok(());
         }
-        let args = Args { name: Some(title()), ..Args::default() };
+        // A second worker of one process says which it is.
+        let title = if self.rank == 0 { title() } else { format!("{}, worker {}", title(), self.rank + 1) };
+        let args = Args { name: Some(title), ..Args::default() };
         let (name, pid) = ("thread_name", self.source.pid);
         self.event(Event { name, category: "__metadata", phase: "M", pid, track: tid, args, ..Event::default() })
+    }
+}
+
+/// Numbers the driving workers of each process, in the order of their making.
+fn ranks(sources: &[Source]) -> HashMap<Driver, u64> {
+    let drivers: BTreeSet<Driver> = sources.iter().map(Source::driver).collect();
+    let mut counts: HashMap<i32, u64> = HashMap::new();
+    let number = |(pid, worker)| {
+        let next = counts.entry(pid).or_default();
+        *next += 1;
+        ((pid, worker), *next - 1)
+    };
+    drivers.into_iter().map(number).collect()
+}
+
+impl Source {
+    /// The worker that drives: this half itself, or the parent of it.
+    fn driver(&self) -> Driver {
+        (self.parent, self.worker)
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_linux::{ChildMode, Error, TaskArgs};
+use laneway_linux::{CallConfig, ChildMode, Error, Orchestrator, TaskArgs, TaskArgsView, Worker};
 use serde_json::Value;
 
-use crate::Bench;
+use crate::{Bench, importer};
 
 /// A file of its own for a case.
 fn path(name: &str) -> PathBuf {
@@ -16,9 +16,16 @@ fn path(name: &str) -> PathBuf {
 
 /// The events of a trace file, which is removed, and how many records were lost.
 fn read(path: &PathBuf) -> (Vec<Value>, u64) {
-    let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    std::fs::remove_file(path).unwrap();
+    let file = read_unjudged(path);
+    importer::import(&file);
     (file["traceEvents"].as_array().unwrap().clone(), file["otherData"]["dropped"].as_u64().unwrap())
+}
+
+/// A trace file, which is removed.
+fn read_unjudged(path: &PathBuf) -> Value {
+    let file = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    std::fs::remove_file(path).unwrap();
+    file
 }
 
 fn spans<'a>(events: &'a [Value], category: &str) -> Vec<&'a Value> {
@@ -144,7 +151,8 @@ pub(crate) fn a_scribbled_log_still_makes_a_trace() {
         }
         bench.pass(50);
         bench.worker.close().unwrap();
-        let (events, _) = read(&path);
+        let file = read_unjudged(&path);
+        let events = file["traceEvents"].as_array().unwrap();
         assert!(events.iter().all(|event| event["dur"].is_null() || event["dur"].as_f64().unwrap() > 0.0), "{seed}");
     }
 }
@@ -177,4 +185,52 @@ pub(crate) fn children_that_are_threads_have_tracks_of_their_own() {
         let (begin, end) = times(dispatch);
         assert!(task.iter().any(|task| begin <= task.0 && task.1 <= end), "{dispatch} holds none of {task:?}");
     }
+}
+
+/// P-27: workers that share a process have tracks, flows and runs of their own.
+pub(crate) fn workers_in_one_process_have_tracks_of_their_own() {
+    let path = path("nested-threads");
+    let small = |level| {
+        Worker::builder().level(level).child_mode(ChildMode::Thread).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20)
+    };
+    let top = small(4).trace_to(&path).build().unwrap();
+    let below: Vec<_> = (0..2)
+        .map(|_| {
+            let worker = small(3).subs(2).build().unwrap();
+            let pass = worker.register("pass", |_| Ok(())).unwrap();
+            (worker, pass)
+        })
+        .collect();
+    let ids: Vec<_> = below.iter().map(|(worker, _)| top.add_worker(worker).unwrap()).collect();
+    let fans: Vec<_> = below
+        .into_iter()
+        .enumerate()
+        .map(|(index, (_, pass))| {
+            let fan = move |orch: &mut Orchestrator<'_>, _: TaskArgsView<'_>, _: &CallConfig| {
+                for _ in 0..50 {
+                    orch.submit_sub(&pass, TaskArgs::new())?;
+                }
+                Ok(())
+            };
+            top.register_orchestration(&format!("fan {index}"), fan).unwrap()
+        })
+        .collect();
+    top.init().unwrap();
+    for _ in 0..3 {
+        top.run(|orch| {
+            for (fan, id) in fans.iter().zip(&ids) {
+                orch.submit_next_level(fan, *id, TaskArgs::new())?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    top.close().unwrap();
+    let (events, lost) = read(&path);
+    assert_eq!(lost, 0);
+    let count = |category| spans(&events, category).iter().filter(|span| span["name"] == "pass").count();
+    assert_eq!([count("dispatch"), count("task")], [300, 300]);
+    let flows: HashSet<_> =
+        events.iter().filter(|event| event["ph"] == "f").map(|event| event["id"].as_u64()).collect();
+    assert_eq!(flows.len(), 306);
 }
