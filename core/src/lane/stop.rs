@@ -136,10 +136,11 @@ impl<K: Copy + PartialEq, C: Copy> Lane<K, C> {
     #[inline]
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let told = match self.life {
-            Life::Open | Life::Stopping => true,
-            Life::Poisoned { reported, .. } => reported && self.kill_due().is_none(),
-        };
-        self.inflight == 0 && !self.has_control() && told
+        self.inflight == 0
+            && !self.has_control()
+            && match self.life {
+                Life::Open | Life::Stopping => true,
+                Life::Poisoned { reported, .. } => reported && self.kill_due().is_none(),
+            }
     }
 }

@@ -194,7 +194,7 @@ impl Snapshot {
         let mut from = frame.at(at::ARGS) + args::HEADER_BYTES;
         for (index, tensor) in tensors.chunks_exact_mut(E::BYTES / 8).enumerate() {
             let start = words.read(from);
-            if index >= judged || !words.holds(from + 8, &tensor.as_bytes()[8..E::BYTES]) {
+            if index >= judged || !holds_rest::<W, E>(words, from, tensor) {
                 words.copy_out(from, tensor.as_mut_bytes());
                 E::judge(tensor.as_bytes(), index)?;
             } else if tensor[0] != start.to_le() {
@@ -232,6 +232,13 @@ impl Snapshot {
             _ => ArgsView::default(),
         }
     }
+}
+
+/// Whether all but the first word of a tensor stand in the frame as its copy holds them. A function of its own: in the loop over the
+/// tensors there are no registers left for it.
+#[inline(never)]
+fn holds_rest<W: Words, E: Element>(words: &W, from: usize, tensor: &[u64]) -> bool {
+    words.holds(from + 8, &tensor.as_bytes()[8..E::BYTES])
 }
 
 #[cfg(test)]
