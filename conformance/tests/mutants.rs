@@ -91,7 +91,8 @@ impl Backend for Faulty {
     }
 
     fn facts(&self) -> Facts {
-        self.right.facts()
+        let memory = !matches!(self.fault, Fault::Device(Wrong::HasMemoryAfterAll));
+        Facts { memory, ..self.right.facts() }
     }
 
     fn callables(&self) -> &dyn Callables {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use half::f16;
 use laneway_conformance::HostBuffer;
 use laneway_core::chip::{
     Call, CallableSlot, ChipError, Contract, DeviceAddress, DeviceRuntime, HostAddress, Progress, Reason,
@@ -66,6 +67,14 @@ pub(crate) enum Wrong {
     GivesUpARefusedLaunch,
     LosesTheDeviceOnAnyFailure,
     MakesUpAddresses,
+    MakesUpMemory,
+    RoundsAllocationsUp,
+    HasMemoryAfterAll,
+    PreparesBesideAtDepthOne,
+    RunsAnotherCallable,
+    FinalizesWithoutWaiting,
+    TruncatesF16,
+    KeepsTheFirstSize,
 }
 
 /// A run as its arguments describe it.
@@ -76,6 +85,8 @@ struct Seen {
     before: Vec<Vec<u8>>,
     launched: bool,
     failed: bool,
+    /// Its completion was taken.
+    reaped: bool,
 }
 
 pub(crate) struct Mutant {
@@ -85,12 +96,14 @@ pub(crate) struct Mutant {
     /// A launch that was taken too early, to be made good once the other run is over.
     owed: Option<RunToken>,
     last: Option<(DeviceAddress, u64)>,
+    /// Bytes of the first result.
+    first_size: Option<u64>,
     shut: bool,
 }
 
 impl Mutant {
     pub(crate) fn new(inner: Simulator, wrong: Wrong) -> Self {
-        Self { inner, wrong, runs: HashMap::new(), owed: None, last: None, shut: false }
+        Self { inner, wrong, runs: HashMap::new(), owed: None, last: None, first_size: None, shut: false }
     }
 
     fn is(&self, wrong: Wrong) -> bool {
@@ -119,7 +132,12 @@ impl Mutant {
         let tensors = args.tensors().map(<[ChipTensor]>::to_vec).unwrap_or_default();
         let watched = matches!(
             self.wrong,
-            Wrong::CopiesInputsBack | Wrong::SkipsCopyBackOfViews | Wrong::TruncatesBf16 | Wrong::SaturatesWholeNumbers
+            Wrong::CopiesInputsBack
+                | Wrong::SkipsCopyBackOfViews
+                | Wrong::TruncatesBf16
+                | Wrong::TruncatesF16
+                | Wrong::SaturatesWholeNumbers
+                | Wrong::FinalizesWithoutWaiting
         );
         let mut before = Vec::new();
         for tensor in tensors.iter().filter(|_| watched) {
@@ -167,6 +185,22 @@ impl Mutant {
                 let wide = |bits: [u8; 4]| f32::from_bits(u32::from(u16::from_le_bytes([bits[0], bits[1]])) << 16);
                 ((wide(a) + wide(b)).to_bits() >> 16).to_le_bytes()
             }),
+            Wrong::TruncatesF16 if done && out.dtype() == Dtype::F16 => self.recompute(seen, |a, b| {
+                let wide = |bits: [u8; 4]| f16::from_le_bytes([bits[0], bits[1]]).to_f32();
+                let (exact, nearest) = (wide(a) + wide(b), f16::from_f32(wide(a) + wide(b)));
+                let above = nearest.to_f32().abs() > exact.abs();
+                let [low, high] = f16::from_bits(nearest.to_bits() - u16::from(above)).to_le_bytes();
+                [low, high, 0, 0]
+            }),
+            Wrong::FinalizesWithoutWaiting if done && !seen.reaped => {
+                self.poke(out.addr(), seen.before.last().map_or(&[], Vec::as_slice));
+            }
+            Wrong::KeepsTheFirstSize if done => {
+                let bytes = out.extent() * width;
+                if bytes > *self.first_size.get_or_insert(bytes) {
+                    self.poke(end, &vec![0x5a; width as usize]);
+                }
+            }
             Wrong::SaturatesWholeNumbers if done && out.dtype() == Dtype::I32 => {
                 self.recompute(seen, |a, b| i32::from_le_bytes(a).saturating_add(i32::from_le_bytes(b)).to_le_bytes())
             }
@@ -228,7 +262,8 @@ impl DeviceRuntime for Mutant {
     }
 
     fn supports_concurrent_prepare(&self) -> bool {
-        !self.is(Wrong::PreparesBesideWhereItMayNot) && self.inner.supports_concurrent_prepare()
+        self.is(Wrong::PreparesBesideAtDepthOne)
+            || !self.is(Wrong::PreparesBesideWhereItMayNot) && self.inner.supports_concurrent_prepare()
     }
 
     fn register(&mut self, slot: CallableSlot, callable: &[u8]) -> Result<(), ChipError> {
@@ -276,7 +311,12 @@ impl DeviceRuntime for Mutant {
         if self.is(Wrong::LeaksABank) {
             let _ = self.inner.malloc(4096);
         }
-        let result = self.inner.prepare(callable, args, config, run);
+        let mut result = self.inner.prepare(callable, args, config, run);
+        if let (Wrong::RunsAnotherCallable, Err(ChipError::CallableUnknown { .. }), Some(first)) =
+            (self.wrong, &result, CallableSlot::new(0))
+        {
+            result = self.inner.prepare(first, args, config, run);
+        }
         if self.is(Wrong::LeaksRefusedArguments) && result.is_err() {
             let _ = self.inner.malloc(4096);
         }
@@ -339,8 +379,9 @@ impl DeviceRuntime for Mutant {
 
     fn poll(&mut self, run: RunToken) -> Result<Progress, ChipError> {
         let result = self.inner.poll(run);
-        if let (true, Some(seen)) = (result.is_err(), self.seen(run)) {
-            seen.failed = true;
+        if let Some(seen) = self.seen(run) {
+            seen.failed |= result.is_err();
+            seen.reaped |= result == Ok(Progress::Complete);
         }
         match (self.wrong, &result) {
             (Wrong::CompletesEarly, Ok(Progress::NotReady)) => Ok(Progress::Complete),
@@ -352,8 +393,9 @@ impl DeviceRuntime for Mutant {
 
     fn wait(&mut self, run: RunToken) -> Result<(), ChipError> {
         let result = self.inner.wait(run);
-        if let (true, Some(seen)) = (result.is_err(), self.seen(run)) {
-            seen.failed = true;
+        if let Some(seen) = self.seen(run) {
+            seen.failed |= result.is_err();
+            seen.reaped = true;
         }
         match (self.wrong, &result) {
             (Wrong::TakesStaleTokens, Err(ChipError::StaleToken { .. })) => Ok(()),
@@ -389,11 +431,13 @@ impl DeviceRuntime for Mutant {
         {
             return Ok(base);
         }
-        let result = self.inner.malloc(bytes);
+        let slack = if self.is(Wrong::RoundsAllocationsUp) && bytes > 0 { 64 } else { 0 };
+        let result = self.inner.malloc(bytes + slack);
         if let Ok(base) = result {
             self.last = Some((base, bytes));
         }
         match (self.wrong, &result) {
+            (Wrong::MakesUpMemory, Err(ChipError::OutOfMemory { .. })) => Ok(laneway_sim::DEVICE_BASE),
             (Wrong::MakesUpAddresses, Err(ChipError::Failed { .. })) => Ok(laneway_sim::DEVICE_BASE),
             (Wrong::AllocatesAfterTheLoss, Err(ChipError::DeviceGone { .. })) if !self.shut => {
                 Ok(laneway_sim::DEVICE_BASE)

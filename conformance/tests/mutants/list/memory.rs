@@ -174,4 +174,23 @@ pub(super) const SUSPECTS: &[Suspect] = &[
         profile: HBG,
         caught_by: &["device/launch/shutdown_ends_what_runs"],
     },
+    Suspect {
+        fault: Fault::Device(Wrong::MakesUpMemory),
+        profile: HBG,
+        caught_by: &["device/memory/running_out_is_an_error_and_leaves_the_device_usable"],
+    },
+    Suspect {
+        fault: Fault::Device(Wrong::RoundsAllocationsUp),
+        profile: HBG,
+        caught_by: &[
+            "device/memory/a_device_tensor_stays_inside_its_allocation",
+            "device/memory/ranges_stay_inside_an_allocation",
+            "device/memory/running_out_is_an_error_and_leaves_the_device_usable",
+        ],
+    },
+    Suspect {
+        fault: Fault::Device(Wrong::HasMemoryAfterAll),
+        profile: HBG,
+        caught_by: &["device/memory/a_device_without_memory_refuses_every_call_about_it"],
+    },
 ];

@@ -114,4 +114,17 @@ pub(super) const SUSPECTS: &[Suspect] = &[
         profile: HBG,
         caught_by: &["device/results/whole_numbers_wrap"],
     },
+    Suspect {
+        fault: Fault::Device(Wrong::TruncatesF16),
+        profile: HBG,
+        caught_by: &["device/results/f16_is_rounded_to_the_nearest_even"],
+    },
+    Suspect {
+        fault: Fault::Device(Wrong::KeepsTheFirstSize),
+        profile: HBG,
+        caught_by: &[
+            "device/results/every_kernel_agrees_with_plain_arithmetic",
+            "device/results/tensors_larger_than_the_ones_before_are_staged",
+        ],
+    },
 ];

@@ -176,4 +176,33 @@ pub(super) const SUSPECTS: &[Suspect] = &[
             "frame/two_frames/a_failed_task_ends_in_task_failed",
         ],
     },
+    Suspect {
+        fault: Fault::Device(Wrong::PreparesBesideAtDepthOne),
+        profile: A5_HBG,
+        caught_by: &[
+            "device/launch/shutdown_ends_what_runs",
+            "device/order/direct_runs_wait_for_room_and_drive_each_other",
+            "device/prepare/a_contract_is_within_its_bounds",
+        ],
+    },
+    Suspect {
+        fault: Fault::Device(Wrong::RunsAnotherCallable),
+        profile: HBG,
+        caught_by: &["device/callables/a_slot_holds_one_callable", "device/prepare/an_empty_callable_slot_is_refused"],
+    },
+    Suspect {
+        fault: Fault::Device(Wrong::FinalizesWithoutWaiting),
+        profile: HBG,
+        caught_by: &[
+            "device/launch/a_token_is_good_until_its_finalize",
+            "device/launch/an_acceptance_that_never_came_stays_away",
+            "device/launch/finalize_waits_for_a_launched_run",
+            "device/order/a_diagnostic_run_is_prepared_alone",
+            "device/order/a_prepared_run_is_given_up_beside_one_that_executes",
+            "device/order/banks_of_two_runs_are_apart",
+            "device/prepare/arguments_are_copied",
+            "device/prepare/every_prepare_has_an_epoch_of_its_own",
+            "device/prepare/nothing_runs_before_the_launch",
+        ],
+    },
 ];
