@@ -233,7 +233,7 @@ impl BackingTable {
     pub(super) fn give_up_listed(&mut self, run: PipelineSlot) {
         let mut at = core::mem::replace(&mut self.listed[run.index()], NIL);
         while let Some(roots) = self.trees.get_mut(at as usize) {
-            roots.writers = NIL;
+            roots.forget_writers();
             at = core::mem::replace(&mut roots.next, UNLISTED);
         }
     }

@@ -109,7 +109,7 @@ impl Engine {
             return self.wire_strictly(slot, tree, (reads, writes), view, wiring);
         }
         // Readers and writers both search: the one for what to wait for, the other for what to replace.
-        let found = self.map.overlapping(self.backings.roots(tree).writers, view);
+        let found = self.map.overlapping(&self.backings.roots(tree), Access::Write, view);
         if reads && found.taken != NIL {
             self.wire_after(slot, found.taken, Some(&mut wiring.poison))?;
         }
@@ -137,7 +137,7 @@ impl Engine {
         wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
         let roots = self.backings.roots(tree);
-        let found = self.map.overlapping(roots.writers, view);
+        let found = self.map.overlapping(&roots, Access::Write, view);
         // What a pure overwrite only comes after, it does not read.
         self.wire_after(slot, found.taken, reads.then_some(&mut wiring.poison))?;
         self.check_entry(slot, wiring, 1)?;
@@ -147,7 +147,7 @@ impl Engine {
         }
         self.take_out(found.vacant);
         let (access, stays, plan) = if writes {
-            let readers = self.map.overlapping(roots.readers, view).taken;
+            let readers = self.map.overlapping(&roots, Access::Read, view).taken;
             self.wire_after(slot, readers, None)?;
             (Access::Write, self.stays(slot, tree), Plan::Search { update: reads })
         } else {

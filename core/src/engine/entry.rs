@@ -3,7 +3,7 @@
 use crate::ids::{PipelineSlot, TaskSlot};
 
 use super::Engine;
-use super::map::{NewEntry, Standing};
+use super::map::{Access, NewEntry, Standing};
 use super::slot::{NIL, TaskState};
 
 impl Engine {
@@ -33,6 +33,13 @@ impl Engine {
         let (tree, _) = self.map.place(oldest);
         self.map.remove(self.backings.roots_mut(tree), oldest);
         true
+    }
+
+    /// Two for one that comes in: however many there are, they become fewer.
+    #[cold]
+    fn take_out_two(&mut self, run: PipelineSlot) {
+        self.take_out_oldest(run);
+        self.take_out_oldest(run);
     }
 
     /// Takes the vacant places of a chain out of their tree: whoever meets them pays for that, once.
@@ -67,10 +74,8 @@ impl Engine {
         let (tree, stays) = self.map.place(node);
         if let Some(run) = stays {
             self.backings.list(tree, run);
-            // Two for one: however many there are, they become fewer.
             if self.map.has_too_many_vacant(run) {
-                self.take_out_oldest(run);
-                self.take_out_oldest(run);
+                self.take_out_two(run);
             }
         }
         self.map.link(self.backings.roots_mut(tree), node);
@@ -84,7 +89,7 @@ impl Engine {
         // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
         let waited = self.strict_war || update;
         let (mut covered, mut twin) = (NIL, NIL);
-        let mut other = self.map.overlapping_node(roots.writers, node).taken;
+        let mut other = self.map.overlapping_node(&roots, Access::Write, node).taken;
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(node, other) {
@@ -101,7 +106,7 @@ impl Engine {
             }
             other = next;
         }
-        let mut other = self.map.overlapping_node(roots.readers, node).taken;
+        let mut other = self.map.overlapping_node(&roots, Access::Read, node).taken;
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(node, other) {

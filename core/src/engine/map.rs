@@ -26,7 +26,11 @@ pub(super) use entry::{Plan, Standing};
 /// The trees of one run on one backing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Roots {
+    /// No writer that there has been since the tree was empty ends behind this byte.
+    pub(super) reach: u64,
     pub(super) writers: u32,
+    /// The node of the tree of writers that comes behind all others.
+    pub(super) last: u32,
     /// Only kept with `strict_war` (E-19).
     pub(super) readers: u32,
     /// Next on the list of the trees that vacant places may be in, [`UNLISTED`] while on none.
@@ -37,7 +41,23 @@ pub(super) struct Roots {
 pub(super) const UNLISTED: u32 = NIL - 1;
 
 impl Roots {
-    pub(super) const EMPTY: Self = Self { writers: NIL, readers: NIL, next: UNLISTED };
+    pub(super) const EMPTY: Self = Self { reach: 0, writers: NIL, last: NIL, readers: NIL, next: UNLISTED };
+
+    /// The tree of writers is empty, or given up as it is.
+    pub(super) const fn forget_writers(&mut self) {
+        (self.reach, self.writers, self.last) = (0, NIL, NIL);
+    }
+
+    /// The root of a tree that may have a node that ends behind the first byte of a view, [`NIL`] if there is none.
+    #[inline]
+    const fn root(&self, access: Access, view: &View<'_>) -> u32 {
+        match access {
+            // What comes behind all others, as in a walk through a buffer, is told here.
+            Access::Write if self.reach <= view.range().start => NIL,
+            Access::Write => self.writers,
+            Access::Read => self.readers,
+        }
+    }
 
     fn of(&mut self, access: Access) -> &mut u32 {
         match access {
@@ -67,6 +87,16 @@ pub(super) enum View<'a> {
     Contiguous(ByteRange),
     /// Some of its range: as far as a window tells, and exactly.
     Strided(&'a Window, &'a Footprint),
+}
+
+impl View<'_> {
+    #[inline]
+    const fn range(&self) -> ByteRange {
+        match self {
+            View::Contiguous(range) => *range,
+            View::Strided(window, _) => window.range,
+        }
+    }
 }
 
 /// An entry to be made, with a node of its own.
@@ -101,7 +131,8 @@ impl Found {
 struct Node {
     // The first line is all that is looked at on the way through a tree of contiguous views.
     window: Window,
-    /// Largest end in the subtree.
+    /// Largest end in the subtree. Of the last writer and those above it, which it would change with every step of a walk
+    /// through a buffer, this is `u64::MAX`.
     reach: u64,
     left: u32,
     right: u32,
@@ -126,6 +157,8 @@ struct Node {
     /// A pure overwrite has taken its place, but it still orders (its task failed before its producers ended).
     overwritten: bool,
     access: Access,
+    /// Comes behind all others in a tree of writers.
+    last: bool,
 }
 
 // A visit touches one cache line, a change two.
@@ -184,6 +217,7 @@ impl Map {
             stays: None,
             overwritten: false,
             access: Access::Write,
+            last: false,
         };
         let entry = |index: u32| Entry { standing: Standing::Replaced, next: next_free(index) };
         Self {
@@ -228,21 +262,10 @@ impl Map {
 
     /// The nodes of a tree whose bytes may overlap those of a view (E-16).
     #[inline]
-    pub(super) fn overlapping(&mut self, root: u32, view: &View<'_>) -> Found {
-        let start = match view {
-            View::Contiguous(range) => range.start,
-            View::Strided(window, _) => window.range.start,
-        };
-        // What comes behind all others, as in a walk through a buffer, is told at the root.
-        match self.nodes.get(root as usize) {
-            Some(node) if node.reach > start => {}
-            _ => {
-                #[cfg(test)]
-                {
-                    self.visited += 1;
-                }
-                return Found::NOTHING;
-            }
+    pub(super) fn overlapping(&mut self, roots: &Roots, access: Access, view: &View<'_>) -> Found {
+        let root = roots.root(access, view);
+        if root == NIL {
+            return Found::NOTHING;
         }
         match *view {
             View::Contiguous(range) => self.overlapping_range(root, range),
@@ -314,11 +337,11 @@ impl Map {
     }
 
     /// The nodes of a tree whose bytes may overlap those of a node that is in no tree.
-    pub(super) fn overlapping_node(&mut self, root: u32, node: u32) -> Found {
+    pub(super) fn overlapping_node(&mut self, roots: &Roots, access: Access, node: u32) -> Found {
         let window = self.nodes[node as usize].window;
         match self.shapes[node as usize] {
-            Some(shape) if !window.contiguous => self.overlapping(root, &View::Strided(&window, &shape)),
-            _ => self.overlapping(root, &View::Contiguous(window.range)),
+            Some(shape) if !window.contiguous => self.overlapping(roots, access, &View::Strided(&window, &shape)),
+            _ => self.overlapping(roots, access, &View::Contiguous(window.range)),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Map, NewEntry, Node, Roots, View, Window};
 use crate::engine::slot::NIL;
 use crate::ids::TaskSlot;
+use crate::model::Footprint;
 
 /// How an argument stands in the map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,12 +200,17 @@ impl Map {
         node.tree = new.tree;
         // Nodes are handed out in order the first time round.
         if shape.is_some() || index as usize == self.shapes.len() {
-            match self.shapes.get_mut(index as usize) {
-                Some(place) => *place = shape.copied(),
-                None => self.shapes.push(shape.copied()),
-            }
+            self.keep_shape(index, shape);
         }
         index
+    }
+
+    #[inline(never)]
+    fn keep_shape(&mut self, index: u32, shape: Option<&Footprint>) {
+        match self.shapes.get_mut(index as usize) {
+            Some(place) => *place = shape.copied(),
+            None => self.shapes.push(shape.copied()),
+        }
     }
 
     /// Frees a node that is in no tree.

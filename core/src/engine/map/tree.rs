@@ -1,20 +1,38 @@
 //! The trees themselves: AVL, linked by index, with summaries of each subtree.
 
-use super::{MIXED, Map, Node, Roots, Window};
+use super::{Access, MIXED, Map, Node, Roots, Window};
 #[cfg(test)]
 use super::{NOBODY, Standing};
 use crate::engine::slot::NIL;
 
 impl Map {
-    /// Puts a node into its tree. What the nodes above it say of their subtrees is brought up to date on the way down, where each
-    /// is looked at anyway; on the way up then only heights are left, and those seldom change far.
+    /// Puts a node into its tree.
     pub(super) fn insert(&mut self, roots: &mut Roots, index: u32) {
-        let node = &self.nodes[index as usize];
-        let root = roots.of(node.access);
-        let (start, end, pitch) = (node.window.range.start, node.window.range.end, node.window.pitch);
-        let (low, high) = rows(&node.window);
+        let Node { window: Window { range, pitch, .. }, access, .. } = self.nodes[index as usize];
+        let behind = access == Access::Write && range.start >= roots.reach && pitch == MIXED;
+        match self.nodes.get_mut(roots.last as usize) {
+            // Above a last node without rows nobody knows of any.
+            Some(last) if behind && last.window.pitch == MIXED => {
+                last.last = false;
+                last.right = index;
+                let parent = core::mem::replace(&mut roots.last, index);
+                roots.reach = range.end;
+                self.add_leaf(index, parent, true);
+                self.rise(&mut roots.writers, parent);
+            }
+            _ => self.insert_anywhere(roots, index),
+        }
+    }
+
+    /// As above, wherever it may be. What the nodes above it say of their subtrees is brought up to date on the way down,
+    /// where each is looked at anyway; on the way up then only heights are left, and those seldom change far.
+    #[inline(never)]
+    fn insert_anywhere(&mut self, roots: &mut Roots, index: u32) {
+        let Node { window, access, .. } = self.nodes[index as usize];
+        let (start, end, pitch) = (window.range.start, window.range.end, window.pitch);
+        let (low, high) = rows(&window);
         let mut parent = NIL;
-        let mut at = *root;
+        let mut at = *roots.of(access);
         while let Some(node) = self.nodes.get_mut(at as usize) {
             parent = at;
             node.reach = node.reach.max(end);
@@ -25,21 +43,42 @@ impl Map {
             }
             at = if start < node.window.range.start { node.left } else { node.right };
         }
+        let mut last = access == Access::Write && parent == roots.last;
+        if let Some(node) = self.nodes.get_mut(parent as usize) {
+            if start < node.window.range.start {
+                node.left = index;
+                last = false;
+            } else {
+                node.right = index;
+                node.last &= !last;
+            }
+        }
+        self.add_leaf(index, parent, last);
+        if access == Access::Write {
+            roots.reach = roots.reach.max(end);
+            if last {
+                roots.last = index;
+            }
+        }
+        let root = roots.of(access);
+        match parent {
+            NIL => *root = index,
+            above => self.rise(root, above),
+        }
+    }
+
+    /// What a node says that has just come into a tree, below `parent`.
+    #[inline]
+    fn add_leaf(&mut self, index: u32, parent: u32, last: bool) {
         let node = &mut self.nodes[index as usize];
         node.left = NIL;
         node.right = NIL;
         node.parent = parent;
         node.height = 1;
-        node.reach = end;
-        (node.pitch, node.low, node.high) = (pitch, low, high);
-        match self.nodes.get_mut(parent as usize) {
-            None => *root = index,
-            Some(node) => {
-                let side = if start < node.window.range.start { &mut node.left } else { &mut node.right };
-                *side = index;
-                self.rise(root, parent);
-            }
-        }
+        node.last = last;
+        node.reach = if last { u64::MAX } else { node.window.range.end };
+        node.pitch = node.window.pitch;
+        (node.low, node.high) = rows(&node.window);
     }
 
     /// A subtree of `at` has become higher by one. Balance is restored by one turn at most, after which what is above is
@@ -63,9 +102,16 @@ impl Map {
 
     /// Takes a node out of its tree.
     pub(super) fn unlink(&mut self, roots: &mut Roots, index: u32) {
-        let node = &self.nodes[index as usize];
-        let root = roots.of(node.access);
-        let (left, right, parent) = (node.left, node.right, node.parent);
+        let Node { left, right, parent, access, last, .. } = self.nodes[index as usize];
+        if last {
+            // Nothing is to its right.
+            roots.last = if left == NIL { parent } else { left };
+            match self.nodes.get_mut(roots.last as usize) {
+                Some(node) => (node.last, node.reach) = (true, u64::MAX),
+                None => roots.reach = 0,
+            }
+        }
+        let root = roots.of(access);
         if left == NIL || right == NIL {
             let child = if left == NIL { right } else { left };
             self.replace_child(root, parent, index, child);
@@ -127,7 +173,7 @@ impl Map {
         let node = &self.nodes[index as usize];
         let window = &node.window;
         let mut height = 0;
-        let mut reach = window.range.end;
+        let mut reach = if node.last { u64::MAX } else { window.range.end };
         let mut pitch = window.pitch;
         let (mut low, mut high) = rows(window);
         for child in [node.left, node.right] {
@@ -219,17 +265,24 @@ impl Map {
     /// Panics unless both trees are balanced, ordered and summarised truly.
     #[cfg(test)]
     pub(in crate::engine) fn check(&self, roots: &Roots) {
+        let mut last = roots.writers;
+        while let Some(node) = self.nodes.get(last as usize).filter(|node| node.right != NIL) {
+            last = node.right;
+        }
+        assert_eq!(roots.last, last);
         for root in [roots.writers, roots.readers] {
             if root != NIL {
                 assert_eq!(self.nodes[root as usize].parent, NIL);
-                self.check_below(root);
+                self.check_below(roots, root);
             }
         }
     }
 
     #[cfg(test)]
-    fn check_below(&self, index: u32) -> u8 {
+    fn check_below(&self, roots: &Roots, index: u32) -> u8 {
         let node = &self.nodes[index as usize];
+        assert_eq!(node.last, index == roots.last);
+        assert!(node.access == Access::Read || node.window.range.end <= roots.reach);
         match node.entry {
             NIL => assert_eq!(node.slot, NOBODY, "a vacant place is nobody's"),
             entry => assert_eq!(self.standing(entry), Standing::Linked(index)),
@@ -239,7 +292,7 @@ impl Map {
                 return 0;
             }
             assert_eq!(self.nodes[child as usize].parent, index);
-            self.check_below(child)
+            self.check_below(roots, child)
         });
         assert!(left.abs_diff(right) <= 1, "out of balance");
         let start = |child: u32| self.nodes.get(child as usize).map(|node| node.window.range.start);

@@ -71,10 +71,10 @@ fn work_per_task_does_not_grow_with_age() {
     assert!(engine.usage().is_idle());
 }
 
-/// Four tensors of `round`'s own part of a buffer: read, read, updated and overwritten.
+/// Four tensors of `round`'s own part of a buffer, in no order: read, read, updated and overwritten.
 fn four_tensors(round: u64) -> TaskArgs {
     let tensor = |index: u64| {
-        let addr = 0x10_0000 + (round % 64 * 4 + index) * 256;
+        let addr = 0x10_0000 + (round * 37 % 64 * 4 + index) * 256;
         ChipTensor::contiguous(addr, 256, Dtype::U8, &[256], AddressSpace::Host).expect("inside")
     };
     let mut args = TaskArgs::new();

@@ -60,7 +60,7 @@ fn chain(map: &Map, mut node: u32) -> Vec<u32> {
 
 fn found(map: &mut Map, roots: &Roots, tensor: &ChipTensor) -> (Vec<u32>, Vec<u32>) {
     let (window, shape) = parts(tensor);
-    let found = map.overlapping(roots.writers, &view_of(&window, &shape));
+    let found = map.overlapping(roots, Access::Write, &view_of(&window, &shape));
     (chain(map, found.taken), chain(map, found.vacant))
 }
 
@@ -146,7 +146,7 @@ fn the_map_finds_what_a_list_finds() {
             assert_eq!(map.is_all_vacant(PipelineSlot::Zero), live.is_empty() && !vacant.is_empty());
             if live.is_empty() && draw.below(2) == 0 {
                 given_up += usize::from(!vacant.is_empty());
-                roots.writers = NIL;
+                roots.forget_writers();
                 map.free_all_vacant(PipelineSlot::Zero);
                 vacant.clear();
             }
