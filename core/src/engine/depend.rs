@@ -121,7 +121,7 @@ impl Engine {
             return Ok(());
         }
         self.check_entry(slot, wiring, 1)?;
-        self.enter_writer(slot, tree, view, reads, found);
+        self.enter_writer(slot, tree, view, reads, found, wiring);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Engine {
         self.wire_after(slot, found.taken, reads.then_some(&mut wiring.poison))?;
         self.check_entry(slot, wiring, 1)?;
         if writes && roots.readers == NIL {
-            self.enter_writer(slot, tree, view, reads, found);
+            self.enter_writer(slot, tree, view, reads, found, wiring);
             return Ok(());
         }
         self.take_out(found.vacant);
@@ -153,18 +153,26 @@ impl Engine {
         } else {
             (Access::Read, None, Plan::Link)
         };
-        self.create(slot, &NewEntry { slot, access, tree, stays, view: *view, plan });
+        self.create(wiring, &NewEntry { slot, access, tree, stays, view: *view, plan });
         Ok(())
     }
 
     /// Makes the entry of what a task writes; `found` is what of its bytes others wrote before.
     #[inline(always)]
-    fn enter_writer(&mut self, slot: TaskSlot, tree: TreeIndex, view: &View<'_>, update: bool, found: Found) {
+    fn enter_writer(
+        &mut self,
+        slot: TaskSlot,
+        tree: TreeIndex,
+        view: &View<'_>,
+        update: bool,
+        found: Found,
+        wiring: &mut Wiring,
+    ) {
         let mut plan = Plan::Link;
         if found.taken != NIL {
             if let Some(twin) = self.heritage(slot, found.taken, view, update) {
-                let entry = &mut self.slots[slot].entries;
-                *entry = self.map.inherit(twin, *entry);
+                let entry = self.map.inherit(twin);
+                self.append(slot, wiring, entry);
                 return;
             }
             plan = Plan::Search { update };
@@ -173,14 +181,14 @@ impl Engine {
             if plan == Plan::Link
                 && let Some(place) = self.vacancy(slot, found.vacant, view)
             {
-                let entry = &mut self.slots[slot].entries;
-                *entry = self.map.move_in(place, *entry);
+                let entry = self.map.move_in(place);
+                self.append(slot, wiring, entry);
                 return;
             }
             self.take_out(found.vacant);
         }
         let stays = self.stays(slot, tree);
-        self.create(slot, &NewEntry { slot, access: Access::Write, tree, stays, view: *view, plan });
+        self.create(wiring, &NewEntry { slot, access: Access::Write, tree, stays, view: *view, plan });
     }
 
     /// Whether the place of a writer stays in the tree once it is vacant, and as whose.
@@ -297,6 +305,7 @@ impl Engine {
         &mut self,
         slot: TaskSlot,
         submission: &Submission<'_>,
+        wiring: &mut Wiring,
         allocated: &mut dyn FnMut(Allocated),
     ) {
         let Some(block) = self.slots[slot].block else { return };
@@ -316,7 +325,7 @@ impl Engine {
                 if let Ok(tensor) = tensor.with_address(address)
                     && !tensor.byte_range().is_empty()
                 {
-                    self.create_output(slot, tree, &tensor, base);
+                    self.create_output(slot, tree, &tensor, base, wiring);
                 }
                 address += Ring::footprint(tensor.buffer_bytes()).unwrap_or(0);
             }
@@ -324,13 +333,13 @@ impl Engine {
     }
 
     /// Makes the entry of an output whose slab is new: nobody else has named a byte of it.
-    fn create_output(&mut self, slot: TaskSlot, tree: TreeIndex, tensor: &ChipTensor, base: u64) {
+    fn create_output(&mut self, slot: TaskSlot, tree: TreeIndex, tensor: &ChipTensor, base: u64, wiring: &mut Wiring) {
         let (access, stays, plan, range) = (Access::Write, None, Plan::Link, tensor.byte_range());
         if tensor.is_contiguous() {
-            self.create(slot, &NewEntry { slot, access, tree, stays, view: View::Contiguous(range), plan });
+            self.create(wiring, &NewEntry { slot, access, tree, stays, view: View::Contiguous(range), plan });
         } else {
             let (window, shape) = (Window::of(tensor, range, base), Footprint::of(tensor));
-            self.create(slot, &NewEntry { slot, access, tree, stays, view: View::Strided(&window, &shape), plan });
+            self.create(wiring, &NewEntry { slot, access, tree, stays, view: View::Strided(&window, &shape), plan });
         }
     }
 

@@ -5,16 +5,28 @@ use crate::ids::{PipelineSlot, TaskSlot};
 use super::Engine;
 use super::map::{Access, NewEntry, Standing};
 use super::slot::{NIL, TaskState};
+use super::submit::Wiring;
 
 impl Engine {
-    /// Makes an entry of a task, with a node of its own. The caller has seen to it that an entry is free.
+    /// Makes an entry of a task that is being submitted, with a node of its own. The caller has seen to it that an entry is
+    /// free.
     #[inline(always)]
-    pub(super) fn create(&mut self, slot: TaskSlot, new: &NewEntry<'_>) {
+    pub(super) fn create(&mut self, wiring: &mut Wiring, new: &NewEntry<'_>) {
         if !self.map.has_free_node() {
             self.free_a_node();
         }
-        let entry = &mut self.slots[slot].entries;
-        *entry = self.map.create(new, *entry);
+        let entry = self.map.create(new);
+        self.append(new.slot, wiring, entry);
+    }
+
+    /// Puts an entry on the list of its task, in the order of its arguments: those are mostly in the order of their
+    /// addresses, which is a help where they come into a tree.
+    #[inline(always)]
+    pub(super) fn append(&mut self, slot: TaskSlot, wiring: &mut Wiring, entry: u32) {
+        match core::mem::replace(&mut wiring.last_entry, entry) {
+            NIL => self.slots[slot].entries = entry,
+            last => self.map.append(last, entry),
+        }
     }
 
     /// Vacant places are nobody's: there is a node for each free entry.

@@ -60,6 +60,8 @@ pub(super) struct Wiring {
     pub(super) block: u64,
     /// The first producer that has failed already (E-12), or [`NIL`].
     pub(super) poison: u32,
+    /// The map entry that was made last, or [`NIL`].
+    pub(super) last_entry: u32,
 }
 
 /// One argument list, taken apart once.
@@ -91,14 +93,14 @@ impl Engine {
             return self.submit_again(full, run, submission, allocated);
         };
         prepare(record, lease, kind, submission);
-        let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL };
+        let mut wiring = Wiring { outputs: 0, block: 0, poison: NIL, last_entry: NIL };
         if let Err(error) = self.take_in(slot, submission, &mut wiring) {
             self.abandon(slot);
             return self.submit_again(error, run, submission, allocated);
         }
         // Nothing fails from here on.
         if wiring.outputs > 0 {
-            self.place_outputs(slot, submission, allocated);
+            self.place_outputs(slot, submission, &mut wiring, allocated);
         }
         self.publish(slot, wiring.poison);
         Ok(())

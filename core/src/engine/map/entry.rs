@@ -45,43 +45,45 @@ pub(in crate::engine) enum Plan {
 }
 
 impl Map {
-    /// Takes an entry with a node that is in no tree yet, and puts it before `next` on its task's list. The caller has
-    /// seen to it that one is free, and a [node](Self::has_free_node) too.
+    /// Takes an entry with a node that is in no tree yet. The caller has seen to it that one is free, and a
+    /// [node](Self::has_free_node) too.
     #[inline]
-    pub(in crate::engine) fn create(&mut self, new: &NewEntry<'_>, next: u32) -> u32 {
+    pub(in crate::engine) fn create(&mut self, new: &NewEntry<'_>) -> u32 {
         let node = self.take_node(new);
-        let entry = self.take_entry(
-            match new.plan {
-                Plan::Link => Standing::Alone(node),
-                Plan::Search { update } => Standing::Search { node, update },
-            },
-            next,
-        );
+        let entry = self.take_entry(match new.plan {
+            Plan::Link => Standing::Alone(node),
+            Plan::Search { update } => Standing::Search { node, update },
+        });
         self.nodes[node as usize].entry = entry;
         entry
     }
 
-    /// Takes an entry that will take over the node of an earlier one, and puts it before `next` on its task's list. The
-    /// caller has seen to it that one is free.
-    pub(in crate::engine) fn inherit(&mut self, node: u32, next: u32) -> u32 {
-        self.take_entry(Standing::Heir(node), next)
+    /// Takes an entry that will take over the node of an earlier one. The caller has seen to it that one is free.
+    pub(in crate::engine) fn inherit(&mut self, node: u32) -> u32 {
+        self.take_entry(Standing::Heir(node))
     }
 
-    /// Takes an entry that will take over a vacant node, which it keeps meanwhile, and puts it before `next` on its task's
-    /// list. The caller has seen to it that one is free.
-    pub(in crate::engine) fn move_in(&mut self, node: u32, next: u32) -> u32 {
-        let entry = self.take_entry(Standing::Heir(node), next);
+    /// Takes an entry that will take over a vacant node, which it keeps meanwhile. The caller has seen to it that one is
+    /// free.
+    pub(in crate::engine) fn move_in(&mut self, node: u32) -> u32 {
+        let entry = self.take_entry(Standing::Heir(node));
         self.occupy(node, entry);
         entry
     }
 
-    fn take_entry(&mut self, standing: Standing, next: u32) -> u32 {
+    fn take_entry(&mut self, standing: Standing) -> u32 {
         let index = self.free_entry;
         let entry = &mut self.entries[index as usize];
         self.free_entry = entry.next;
         self.used += 1;
-        *entry = Entry { standing, next };
+        *entry = Entry { standing, next: NIL };
         index
+    }
+
+    /// Puts an entry behind the last of its task's list.
+    #[inline]
+    pub(in crate::engine) fn append(&mut self, last: u32, entry: u32) {
+        self.entries[last as usize].next = entry;
     }
 
     /// An entry that was about to take over a node will not: one that was vacant is so again.

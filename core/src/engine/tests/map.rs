@@ -41,7 +41,7 @@ fn view_of<'a>(window: &'a Window, shape: &'a Footprint) -> View<'a> {
 fn create(map: &mut Map, view: View<'_>) -> (u32, u32) {
     let (tree, stays) = (TreeIndex::NONE, Some(PipelineSlot::Zero));
     let new = NewEntry { slot: TaskSlot(0), access: Access::Write, tree, stays, view, plan: Plan::Link };
-    let entry = map.create(&new, NIL);
+    let entry = map.create(&new);
     match map.standing(entry) {
         Standing::Alone(node) => (entry, node),
         other => panic!("a new entry is {other:?}"),
@@ -113,13 +113,13 @@ fn the_map_finds_what_a_list_finds() {
             } else if let Some(position) = live.iter().position(|(node, _)| map.is_of(*node, &view)) {
                 let (node, _) = live.swap_remove(position);
                 let old = map.entry(node);
-                let entry = map.inherit(node, NIL);
+                let entry = map.inherit(node);
                 map.supersede(node, entry, TaskSlot(0));
                 map.free(old);
                 live.push((node, tensor));
             } else if let Some(position) = vacant.iter().position(|(node, _)| map.is_of(*node, &view)) {
                 let (node, _) = vacant.remove(position);
-                let entry = map.move_in(node, NIL);
+                let entry = map.move_in(node);
                 assert!(!map.is_vacant(node));
                 assert_eq!(found(&mut map, &roots, &tensor).0, listed(&live, &tensor), "it orders nothing yet");
                 moved_in += 1;
