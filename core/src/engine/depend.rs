@@ -301,6 +301,7 @@ impl Engine {
     }
 
     /// Tells every output that the submit allocated where it is, and makes their entries.
+    #[inline(never)]
     pub(super) fn place_outputs(
         &mut self,
         slot: TaskSlot,

@@ -169,27 +169,37 @@ impl Map {
     }
 
     /// Height, reach, shared row length and the part of a row that is touched, of the subtree of a node.
+    #[inline]
     fn summary(&self, index: u32) -> (u8, u64, u64, u64, u64) {
         let node = &self.nodes[index as usize];
-        let window = &node.window;
         let mut height = 0;
-        let mut reach = if node.last { u64::MAX } else { window.range.end };
-        let mut pitch = window.pitch;
-        let (mut low, mut high) = rows(window);
+        let mut reach = if node.last { u64::MAX } else { node.window.range.end };
+        if let Some(left) = self.nodes.get(node.left as usize) {
+            height = left.height;
+            reach = reach.max(left.reach);
+        }
+        if let Some(right) = self.nodes.get(node.right as usize) {
+            height = height.max(right.height);
+            reach = reach.max(right.reach);
+        }
+        let (pitch, low, high) = if node.window.pitch == MIXED { (MIXED, 0, 0) } else { self.rows_below(node) };
+        (height + 1, reach, pitch, low, high)
+    }
+
+    /// The row length that all of a subtree shares, and the part of a row that it touches.
+    #[inline(never)]
+    fn rows_below(&self, node: &Node) -> (u64, u64, u64) {
+        let pitch = node.window.pitch;
+        let (mut low, mut high) = rows(&node.window);
         for child in [node.left, node.right] {
             let Some(child) = self.nodes.get(child as usize) else { continue };
-            height = height.max(child.height);
-            reach = reach.max(child.reach);
-            if pitch != MIXED {
-                pitch = shared(pitch, child.pitch);
-                low = low.min(child.low);
-                high = high.max(child.high);
+            if child.pitch != pitch {
+                return (MIXED, 0, 0);
             }
+            low = low.min(child.low);
+            high = high.max(child.high);
         }
-        if pitch == MIXED {
-            (low, high) = (0, 0);
-        }
-        (height + 1, reach, pitch, low, high)
+        (pitch, low, high)
     }
 
     /// Restores balance and summaries from `at` up to the root.
@@ -252,10 +262,13 @@ impl Map {
     }
 
     /// `up` stands where its child `at` stood, for the same subtree.
+    #[inline]
     fn raise(&mut self, at: u32, up: u32) {
-        let Node { reach, pitch, low, high, .. } = self.nodes[at as usize];
-        self.nodes[at as usize].parent = up;
-        self.summarise(at);
+        let summary = self.summary(at);
+        let node = &mut self.nodes[at as usize];
+        let Node { reach, pitch, low, high, .. } = *node;
+        node.parent = up;
+        (node.height, node.reach, node.pitch, node.low, node.high) = summary;
         let Node { left, right, .. } = self.nodes[up as usize];
         let height = self.height(left).max(self.height(right)) + 1;
         let node = &mut self.nodes[up as usize];
