@@ -68,6 +68,7 @@ pub(crate) struct Task {
     in_scope: bool,
     /// Failed with its whole run: waits for nothing any more.
     cut_off: bool,
+    settled: bool,
     /// Addresses of its slab.
     pub slab: Option<(u64, u64)>,
     pub consumed: bool,
@@ -133,14 +134,23 @@ impl Model {
 
     /// Ended, and nothing that it waited for is still on its way.
     fn is_settled(&self, task: usize) -> bool {
-        let record = &self.tasks[task];
-        match record.state {
-            State::Completed => true,
-            State::Failed => {
-                record.cut_off
-                    || record.references.iter().all(|reference| !reference.waits || self.is_settled(reference.to))
-            }
-            State::Unstarted | State::Running => false,
+        self.tasks[task].settled
+    }
+
+    /// Says of every task whether it is settled; one that is remains so.
+    fn settle(&mut self) {
+        // Producers come before their consumers, so one pass in order is enough.
+        for index in 0..self.tasks.len() {
+            let record = &self.tasks[index];
+            let settled = match record.state {
+                State::Completed => true,
+                State::Failed => {
+                    record.cut_off
+                        || record.references.iter().all(|reference| !reference.waits || self.is_settled(reference.to))
+                }
+                State::Unstarted | State::Running => false,
+            };
+            self.tasks[index].settled = settled;
         }
     }
 
@@ -207,6 +217,7 @@ impl Model {
             references,
             in_scope: true,
             cut_off: false,
+            settled: false,
             slab,
             consumed: false,
         });
@@ -386,6 +397,7 @@ impl Model {
     /// Consumes what has ended and is not held by its scope, by a consumer that has not ended, or by a task that names
     /// its slab and is not consumed.
     fn consume(&mut self) {
+        self.settle();
         loop {
             let held = |index: usize| {
                 self.tasks.iter().enumerate().any(|(user, task)| {

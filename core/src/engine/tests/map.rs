@@ -29,6 +29,15 @@ fn view(draw: &mut Draw) -> ChipTensor {
     ChipTensor::strided(0x1000, 1 << 16, Dtype::U8, &shape, &strides, start, AddressSpace::Host).expect("inside")
 }
 
+/// What comes behind all that came before, most of it without gaps, until the buffer ends.
+fn step(walk: &mut u32, draw: &mut Draw) -> ChipTensor {
+    let (rows, columns) = if draw.below(8) == 0 { (3, 1 + draw.below(30)) } else { (1, 1 + draw.below(100)) };
+    let start = if *walk > 60_000 { 0 } else { *walk };
+    *walk = start + (rows - 1) * 64 + columns;
+    ChipTensor::strided(0x1000, 1 << 16, Dtype::U8, &[rows, columns], &[64, 1], start.into(), AddressSpace::Host)
+        .expect("inside")
+}
+
 fn parts(tensor: &ChipTensor) -> (Window, Footprint) {
     (Window::of(tensor, tensor.byte_range(), 0x1000), Footprint::of(tensor))
 }
@@ -86,12 +95,14 @@ fn the_map_finds_what_a_list_finds() {
     for capacity in [1, 2, 3, 40, 700] {
         let mut map = Map::new(capacity);
         let mut roots = Roots::EMPTY;
+        let mut walk = 0;
         let mut live: Vec<(u32, ChipTensor)> = Vec::new();
         let mut vacant: Vec<(u32, ChipTensor)> = Vec::new();
         for round in 0..6_000 {
-            let tensor = match vacant.len() {
+            let tensor = match draw.below(8) {
                 // What has been there before comes again, now and then.
-                1.. if draw.below(4) == 0 => vacant[draw.below(vacant.len() as u32) as usize].1,
+                0 | 1 if !vacant.is_empty() => vacant[draw.below(vacant.len() as u32) as usize].1,
+                2..5 => step(&mut walk, &mut draw),
                 _ => view(&mut draw),
             };
             let (window, shape) = parts(&tensor);
