@@ -20,6 +20,10 @@ impl Map {
                 self.add_leaf(index, parent, true);
                 self.rise(&mut roots.writers, parent);
             }
+            None if behind => {
+                (roots.reach, roots.writers, roots.last) = (range.end, index, index);
+                self.add_leaf(index, NIL, true);
+            }
             _ => self.insert_anywhere(roots, index),
         }
     }
