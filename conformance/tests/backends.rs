@@ -10,6 +10,7 @@ mod own_runtime;
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
+use std::time::Duration;
 
 use laneway_ascend::{HostRuntime, LogThreshold};
 use laneway_conformance::{
@@ -17,7 +18,7 @@ use laneway_conformance::{
     simulator_config, simulator_in_threads,
 };
 use laneway_core::chip::{Platform, RuntimeKind};
-use laneway_core::wire::Dtype;
+use laneway_core::wire::{ArgDirection, ChipCallableSource, Dtype};
 use laneway_linux::{BlockingDevice, Chip, ChipCallable, RunArgs, RunError, TaskArgs, Worker};
 use laneway_sim::{Config, Kernel, Profile, callable};
 use rustix::process::getpid;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         the_library_passes_with_the_other_profiles,
         the_library_passes_as_a_chip_child,
         a_third_partys_device_passes,
+        a_blocking_device_fails_its_task_or_is_lost,
         a_library_computes_in_the_chip_child_and_is_mapped_nowhere_else,
         every_case_has_a_name_rules_and_a_sentence,
         a_c_program_adds_vectors,
@@ -169,6 +171,62 @@ impl BlockingDevice for Forgetful {
     fn run(&self, callable: &(), args: &RunArgs<'_>) -> Result<(), RunError> {
         self.0.run(callable, args)
     }
+}
+
+/// What its scalar says: 0 does nothing, 1 fails, 2 gives up, 3 panics, 4 never returns.
+struct Moody;
+
+impl BlockingDevice for Moody {
+    type Callable = ();
+
+    fn load(&self, _: &ChipCallable<'_>) -> Result<(), laneway_linux::BoxError> {
+        Ok(())
+    }
+
+    fn run(&self, _: &(), args: &RunArgs<'_>) -> Result<(), RunError> {
+        match args.scalar(0)? {
+            0 => Ok(()),
+            1 => Err("the fan is loud".into()),
+            2 => Err(RunError::unproven("no answer in 5 s")),
+            3 => panic!("no such unit"),
+            _ => loop {
+                std::thread::park();
+            },
+        }
+    }
+}
+
+/// C-9, C-15: what returned is over and the child goes on; what may still be at work takes its child along.
+fn a_blocking_device_fails_its_task_or_is_lost() {
+    let (platform, kind) = (Platform::A5Sim, RuntimeKind::HostBuildGraph);
+    let worker = Worker::builder().build().expect("a worker");
+    let chips = [(); 3].map(|()| {
+        let open = || Ok::<_, laneway_linux::BoxError>(Moody);
+        worker.add_chip(Chip::blocking(platform, kind, open)).expect("add_chip")
+    });
+    let source = ChipCallableSource { func_name: "mood", signature: &[ArgDirection::Scalar], ..Default::default() };
+    let mut blob = vec![0; source.encoded_len().expect("a legal source")];
+    source.encode(&mut blob).expect("room for it");
+    let mood = worker.register_chip(platform, kind, &blob).expect("register_chip");
+    worker.init().expect("init");
+    let run = |chip: usize, mood_of_the_day: u64, deadline| {
+        let ended = worker.run(|orch| {
+            orch.set_deadline(deadline);
+            Ok(orch.submit_next_level(&mood, chips[chip], TaskArgs::new().scalar(mood_of_the_day)).map(drop)?)
+        });
+        ended.map_err(|error| error.to_string())
+    };
+    let says = |result: Result<(), String>, text: &str| {
+        let error = result.expect_err(text);
+        assert!(error.contains(text), "{error}");
+    };
+    says(run(0, 1, None), "the run failed: the fan is loud");
+    assert_eq!(run(0, 0, None), Ok(()), "the device goes on");
+    says(run(0, 2, None), "its completion is unproven: no answer in 5 s");
+    says(run(1, 3, None), "its completion is unproven: panic: no such unit");
+    says(run(2, 4, Some(Duration::from_millis(200))), "did not end by its deadline");
+    assert!(chips.iter().enumerate().all(|(chip, _)| run(chip, 0, None).is_err()), "all three are lost");
+    worker.close().expect("close");
 }
 
 /// Whether a process has the library mapped.
