@@ -109,7 +109,7 @@ impl Engine {
             return self.wire_strictly(slot, tree, (reads, writes), view, wiring);
         }
         // Readers and writers both search: the one for what to wait for, the other for what to replace.
-        let found = self.map.overlapping(&self.backings.roots(tree), Access::Write, view);
+        let found = self.map.overlapping(self.backings.roots_mut(tree), Access::Write, view);
         if reads && found.taken != NIL {
             self.wire_after(slot, found.taken, Some(&mut wiring.poison))?;
         }
@@ -136,18 +136,18 @@ impl Engine {
         view: &View<'_>,
         wiring: &mut Wiring,
     ) -> Result<(), EngineError> {
-        let roots = self.backings.roots(tree);
-        let found = self.map.overlapping(&roots, Access::Write, view);
+        let roots = self.backings.roots_mut(tree);
+        let found = self.map.overlapping(roots, Access::Write, view);
         // What a pure overwrite only comes after, it does not read.
         self.wire_after(slot, found.taken, reads.then_some(&mut wiring.poison))?;
         self.check_entry(slot, wiring, 1)?;
-        if writes && roots.readers == NIL {
+        if writes && self.backings.roots(tree).readers == NIL {
             self.enter_writer(slot, tree, view, reads, found, wiring);
             return Ok(());
         }
         self.take_out(found.vacant);
         let (access, stays, plan) = if writes {
-            let readers = self.map.overlapping(&roots, Access::Read, view).taken;
+            let readers = self.map.overlapping(self.backings.roots_mut(tree), Access::Read, view).taken;
             self.wire_after(slot, readers, None)?;
             (Access::Write, self.stays(slot, tree), Plan::Search { update: reads })
         } else {

@@ -97,11 +97,11 @@ impl Engine {
     #[inline(never)]
     fn replace_covered(&mut self, slot: TaskSlot, entry: u32, node: u32, update: bool) {
         let (tree, _) = self.map.place(node);
-        let roots = self.backings.roots(tree);
+        let roots = self.backings.roots_mut(tree);
         // A task that waited for all earlier ones stands for them; a pure overwrite only for those that have ended.
         let waited = self.strict_war || update;
         let (mut covered, mut twin) = (NIL, NIL);
-        let mut other = self.map.overlapping_node(&roots, Access::Write, node).taken;
+        let mut other = self.map.overlapping_node(roots, Access::Write, node).taken;
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(node, other) {
@@ -118,7 +118,7 @@ impl Engine {
             }
             other = next;
         }
-        let mut other = self.map.overlapping_node(&roots, Access::Read, node).taken;
+        let mut other = self.map.overlapping_node(self.backings.roots_mut(tree), Access::Read, node).taken;
         while other != NIL {
             let next = self.map.chained(other);
             if self.map.covers(node, other) {

@@ -28,6 +28,9 @@ pub(super) use entry::{Plan, Standing};
 pub(super) struct Roots {
     /// No writer that there has been since the tree was empty ends behind this byte.
     pub(super) reach: u64,
+    /// A range that no node of the tree of writers touches, as a search that found nothing has seen it. A walk through a part of a
+    /// buffer goes on in there.
+    gap: ByteRange,
     pub(super) writers: u32,
     /// The node of the tree of writers that comes behind all others.
     pub(super) last: u32,
@@ -37,15 +40,18 @@ pub(super) struct Roots {
     pub(super) next: u32,
 }
 
+const NO_GAP: ByteRange = ByteRange { start: 0, end: 0 };
+
 /// Of a tree that is on no list; the list ends with [`NIL`].
 pub(super) const UNLISTED: u32 = NIL - 1;
 
 impl Roots {
-    pub(super) const EMPTY: Self = Self { reach: 0, writers: NIL, last: NIL, readers: NIL, next: UNLISTED };
+    pub(super) const EMPTY: Self =
+        Self { reach: 0, gap: NO_GAP, writers: NIL, last: NIL, readers: NIL, next: UNLISTED };
 
     /// The tree of writers is empty, or given up as it is.
     pub(super) const fn forget_writers(&mut self) {
-        (self.reach, self.writers, self.last) = (0, NIL, NIL);
+        (self.reach, self.gap, self.writers, self.last) = (0, NO_GAP, NIL, NIL);
     }
 
     /// The root of a tree that may have a node that ends behind the first byte of a view, [`NIL`] if there is none.
@@ -53,9 +59,20 @@ impl Roots {
     const fn root(&self, access: Access, view: &View<'_>) -> u32 {
         match access {
             // What comes behind all others, as in a walk through a buffer, is told here.
-            Access::Write if self.reach <= view.range().start => NIL,
+            Access::Write if self.reach <= view.range().start || self.is_in_gap(view.range()) => NIL,
             Access::Write => self.writers,
             Access::Read => self.readers,
+        }
+    }
+
+    const fn is_in_gap(&self, range: ByteRange) -> bool {
+        self.gap.start <= range.start && range.end <= self.gap.end
+    }
+
+    /// A writer of this range comes into the tree.
+    const fn fill(&mut self, range: ByteRange) {
+        if range.start < self.gap.end && self.gap.start < range.end {
+            self.gap.start = range.end;
         }
     }
 
@@ -262,20 +279,24 @@ impl Map {
 
     /// The nodes of a tree whose bytes may overlap those of a view (E-16).
     #[inline]
-    pub(super) fn overlapping(&mut self, roots: &Roots, access: Access, view: &View<'_>) -> Found {
+    pub(super) fn overlapping(&mut self, roots: &mut Roots, access: Access, view: &View<'_>) -> Found {
         let root = roots.root(access, view);
         if root == NIL {
             return Found::NOTHING;
         }
         match *view {
-            View::Contiguous(range) => self.overlapping_range(root, range),
+            View::Contiguous(range) => self.overlapping_range(roots, access, range),
             View::Strided(window, shape) => self.overlapping_rows(root, window, shape),
         }
     }
 
     #[inline(never)]
-    fn overlapping_range(&mut self, root: u32, range: ByteRange) -> Found {
-        self.search(root, range, |_| false, |_, _| true)
+    fn overlapping_range(&mut self, roots: &mut Roots, access: Access, range: ByteRange) -> Found {
+        let (found, gap) = self.search(*roots.of(access), range, |_| false, |_, _| true);
+        if access == Access::Write && found == Found::NOTHING {
+            roots.gap = gap;
+        }
+        found
     }
 
     #[inline(never)]
@@ -285,10 +306,11 @@ impl Map {
             let own = &map.nodes[at as usize].window;
             own.rows_meet(window) && (own.decides(window) || map.shape_meets(at, shape))
         };
-        self.search(root, window.range, misses, meets)
+        self.search(root, window.range, misses, meets).0
     }
 
-    /// The nodes whose range overlaps `range` and for which `meets` holds, without the subtrees that `misses` leaves out.
+    /// The nodes whose range overlaps `range` and for which `meets` holds, without the subtrees that `misses` leaves out. If it
+    /// leaves out none and nothing is found, also a range around `range` that no node touches.
     #[inline]
     fn search(
         &mut self,
@@ -296,9 +318,10 @@ impl Map {
         range: ByteRange,
         misses: impl Fn(&Node) -> bool,
         meets: impl Fn(&Self, u32) -> bool,
-    ) -> Found {
+    ) -> (Found, ByteRange) {
         let ByteRange { start, end } = range;
         let mut found = Found::NOTHING;
+        let mut gap = ByteRange { start: 0, end: u64::MAX };
         let mut depth = 0;
         let mut at = root;
         loop {
@@ -308,11 +331,16 @@ impl Map {
             }
             let node = &self.nodes[at as usize];
             let mut next = NIL;
-            if node.reach > start && !misses(node) {
+            if node.reach <= start {
+                gap.start = gap.start.max(node.reach);
+            } else if !misses(node) {
                 next = node.left;
-                if node.window.range.start < end {
+                let own = node.window.range;
+                if own.start < end {
                     let right = node.right;
-                    if node.window.range.end > start && meets(self, at) {
+                    if own.end <= start {
+                        gap.start = gap.start.max(own.end);
+                    } else if meets(self, at) {
                         let node = &mut self.nodes[at as usize];
                         let chain = if node.slot == NOBODY { &mut found.vacant } else { &mut found.taken };
                         node.chain = core::mem::replace(chain, at);
@@ -323,11 +351,13 @@ impl Map {
                         self.path[depth] = right;
                         depth += 1;
                     }
+                } else {
+                    gap.end = gap.end.min(own.start);
                 }
             }
             if next == NIL {
                 if depth == 0 {
-                    return found;
+                    return (found, gap);
                 }
                 depth -= 1;
                 next = self.path[depth];
@@ -337,7 +367,7 @@ impl Map {
     }
 
     /// The nodes of a tree whose bytes may overlap those of a node that is in no tree.
-    pub(super) fn overlapping_node(&mut self, roots: &Roots, access: Access, node: u32) -> Found {
+    pub(super) fn overlapping_node(&mut self, roots: &mut Roots, access: Access, node: u32) -> Found {
         let window = self.nodes[node as usize].window;
         match self.shapes[node as usize] {
             Some(shape) if !window.contiguous => self.overlapping(roots, access, &View::Strided(&window, &shape)),

@@ -251,15 +251,21 @@ impl Model {
 
     /// Compares the edges of the task that was added last, and whether it is poisoned, with what the engine says, and has from
     /// here on those that the engine has. The engine may know better than this reference that two views share no byte, or that
-    /// one covers the other; so it never has an edge more. With `exact`, where no view covers another in a way that only one of
-    /// them sees, it lacks none to a task with which there is a byte in common.
+    /// one covers the other; with `exact`, where no view covers another in a way that only one of them sees, it has no edge more,
+    /// and lacks none to a task with which there is a byte in common. Without, it has one more only to a task whose bytes lie among
+    /// those of this one.
     pub(crate) fn follow(&mut self, edges: &[(usize, Dependence)], failed: bool, exact: bool) {
         let index = self.tasks.len() - 1;
         let mut references = std::mem::take(&mut self.tasks[index].references);
         for (to, dependence) in edges {
-            let reference = references.iter_mut().find(|reference| reference.to == *to);
-            let reference =
-                reference.unwrap_or_else(|| panic!("task {index} has an edge to {to}, and nothing in common"));
+            if !references.iter().any(|reference| reference.to == *to) {
+                assert!(
+                    !exact && self.lie_together(*to, index),
+                    "task {index} has an edge to {to}, and nothing in common"
+                );
+                references.push(self.adopt(index, *to, *dependence));
+            }
+            let reference = references.iter_mut().find(|reference| reference.to == *to).expect("just added");
             assert!(
                 !exact || *dependence == reference.dependence(),
                 "{dependence:?} of {index} on {to}: {reference:?}"
@@ -299,6 +305,27 @@ impl Model {
             task.error = None;
         }
         self.consume();
+    }
+
+    /// A reference that only the engine saw.
+    fn adopt(&mut self, index: usize, to: usize, dependence: Dependence) -> Reference {
+        let reads = dependence == Dependence::Data;
+        if reads && self.tasks[to].state == State::Failed && self.tasks[index].state != State::Failed {
+            self.tasks[index].error = self.tasks[to].error.clone();
+            self.tasks[index].state = State::Failed;
+        }
+        let waits = !self.is_settled(to);
+        Reference { to, waits, reads, ordered: dependence == Dependence::Order, lifetime: false }
+    }
+
+    /// Whether two tasks of a run name ranges of the same memory that overlap, of which one is written.
+    fn lie_together(&self, first: usize, second: usize) -> bool {
+        let (first, second) = (&self.tasks[first], &self.tasks[second]);
+        let overlap = |a: &Argument, b: &Argument| {
+            let (one, other) = (a.tensor.byte_range(), b.tensor.byte_range());
+            (writes(a.tag) || writes(b.tag)) && a.memory == b.memory && one.start < other.end && other.start < one.end
+        };
+        first.run == second.run && first.arguments.iter().any(|a| second.arguments.iter().any(|b| overlap(a, b)))
     }
 
     /// Whether two tasks name a byte, exactly, that the first of them writes or the second does.

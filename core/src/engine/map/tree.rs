@@ -1,6 +1,6 @@
 //! The trees themselves: AVL, linked by index, with summaries of each subtree.
 
-use super::{Access, MIXED, Map, Node, Roots, Window};
+use super::{Access, MIXED, Map, NO_GAP, Node, Roots, Window};
 #[cfg(test)]
 use super::{NOBODY, Standing};
 use crate::engine::slot::NIL;
@@ -9,6 +9,9 @@ impl Map {
     /// Puts a node into its tree.
     pub(super) fn insert(&mut self, roots: &mut Roots, index: u32) {
         let Node { window: Window { range, pitch, .. }, access, .. } = self.nodes[index as usize];
+        if access == Access::Write {
+            roots.fill(range);
+        }
         let behind = access == Access::Write && range.start >= roots.reach && pitch == MIXED;
         match self.nodes.get_mut(roots.last as usize) {
             // Above a last node without rows nobody knows of any.
@@ -112,7 +115,7 @@ impl Map {
             roots.last = if left == NIL { parent } else { left };
             match self.nodes.get_mut(roots.last as usize) {
                 Some(node) => (node.last, node.reach) = (true, u64::MAX),
-                None => roots.reach = 0,
+                None => (roots.reach, roots.gap) = (0, NO_GAP),
             }
         }
         let root = roots.of(access);
@@ -300,6 +303,8 @@ impl Map {
         let node = &self.nodes[index as usize];
         assert_eq!(node.last, index == roots.last);
         assert!(node.access == Access::Read || node.window.range.end <= roots.reach);
+        let (own, gap) = (node.window.range, roots.gap);
+        assert!(node.access == Access::Read || own.end <= gap.start || own.start >= gap.end, "no gap");
         match node.entry {
             NIL => assert_eq!(node.slot, NOBODY, "a vacant place is nobody's"),
             entry => assert_eq!(self.standing(entry), Standing::Linked(index)),

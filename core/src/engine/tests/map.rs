@@ -67,7 +67,7 @@ fn chain(map: &Map, mut node: u32) -> Vec<u32> {
     all
 }
 
-fn found(map: &mut Map, roots: &Roots, tensor: &ChipTensor) -> (Vec<u32>, Vec<u32>) {
+fn found(map: &mut Map, roots: &mut Roots, tensor: &ChipTensor) -> (Vec<u32>, Vec<u32>) {
     let (window, shape) = parts(tensor);
     let found = map.overlapping(roots, Access::Write, &view_of(&window, &shape));
     (chain(map, found.taken), chain(map, found.vacant))
@@ -107,7 +107,7 @@ fn the_map_finds_what_a_list_finds() {
             };
             let (window, shape) = parts(&tensor);
             let view = view_of(&window, &shape);
-            assert_eq!(found(&mut map, &roots, &tensor), (listed(&live, &tensor), listed(&vacant, &tensor)));
+            assert_eq!(found(&mut map, &mut roots, &tensor), (listed(&live, &tensor), listed(&vacant, &tensor)));
             let full = live.len() == capacity as usize;
             // Every tenth part of the test only empties the map.
             let emptying = round / 600 % 2 == 1 && round % 600 > 400;
@@ -132,7 +132,7 @@ fn the_map_finds_what_a_list_finds() {
                 let (node, _) = vacant.remove(position);
                 let entry = map.move_in(node);
                 assert!(!map.is_vacant(node));
-                assert_eq!(found(&mut map, &roots, &tensor).0, listed(&live, &tensor), "it orders nothing yet");
+                assert_eq!(found(&mut map, &mut roots, &tensor).0, listed(&live, &tensor), "it orders nothing yet");
                 moved_in += 1;
                 if draw.below(4) == 0 {
                     // The submit failed.
@@ -189,7 +189,7 @@ fn a_look_up_among_thousands_of_tiles_touches_a_few() {
         }
         let before = map.visited();
         for index in 0..4096 {
-            assert_eq!(found(&mut map, &roots, &tile(index, rows, columns)).0.len(), 1);
+            assert_eq!(found(&mut map, &mut roots, &tile(index, rows, columns)).0.len(), 1);
         }
         let each = (map.visited() - before) / 4096;
         assert!(each <= 40, "{rows} × {columns}: {each} entries per look-up");
