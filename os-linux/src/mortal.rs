@@ -100,6 +100,17 @@ impl DeviceRuntime for Mortal<'_> {
     }
 
     fn shutdown(&mut self) -> Result<(), ChipError> {
+        self.launched = None;
         self.lifeline.last_call(|| self.device.shutdown())
+    }
+}
+
+impl Drop for Mortal<'_> {
+    /// A panic of the child comes here with the run still on the device, and closing that waits for it.
+    fn drop(&mut self) {
+        if self.launched.is_some() {
+            // Nobody is left to hear about it.
+            let _ = self.shutdown();
+        }
     }
 }

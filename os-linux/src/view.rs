@@ -150,8 +150,10 @@ impl<'a, T: Element> View<'a, T> {
     /// or after the task that holds it.
     #[must_use]
     pub unsafe fn as_slice(&self) -> Option<&'a [T]> {
-        // SAFETY: contiguous, aligned and mapped for `'a`; the caller excludes writers.
-        self.contiguous.then(|| unsafe { core::slice::from_raw_parts(self.first, self.len) })
+        // An empty tensor may lie anywhere, also at address 0.
+        let first = if self.len == 0 { core::ptr::NonNull::dangling().as_ptr() } else { self.first };
+        // SAFETY: contiguous, aligned and mapped for `'a`, or empty; the caller excludes writers.
+        self.contiguous.then(|| unsafe { core::slice::from_raw_parts(first, self.len) })
     }
 
     /// The elements as a mutable slice, if they lie next to each other.
@@ -160,8 +162,9 @@ impl<'a, T: Element> View<'a, T> {
     /// Nobody else reads or writes these elements while the slice lives, through this view or any other.
     #[must_use]
     pub unsafe fn as_mut_slice(&self) -> Option<&'a mut [T]> {
-        // SAFETY: contiguous, aligned, writable and mapped for `'a`; the caller excludes everyone else.
-        self.contiguous.then(|| unsafe { core::slice::from_raw_parts_mut(self.first, self.len) })
+        let first = if self.len == 0 { core::ptr::NonNull::dangling().as_ptr() } else { self.first };
+        // SAFETY: contiguous, aligned, writable and mapped for `'a`, or empty; the caller excludes everyone else.
+        self.contiguous.then(|| unsafe { core::slice::from_raw_parts_mut(first, self.len) })
     }
 
     fn same_len(&self, given: usize) -> Result<(), Error> {

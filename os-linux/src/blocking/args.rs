@@ -42,16 +42,16 @@ impl<'a> RunArgs<'a> {
     /// One tensor's elements.
     ///
     /// # Errors
-    /// [`Error::NoSuchArgument`]; [`Error::Argument`] if its elements are not `T`; [`Error::NotShared`] for a tensor in
-    /// device memory that is not memory of this process.
+    /// [`Error::NoSuchArgument`]; [`Error::Argument`] if its elements are not `T`, or if it lies in device memory that is not
+    /// memory of this process.
     #[expect(unsafe_code, reason = "the address range is checked here")]
     pub fn tensor<T: Element>(&self, index: usize) -> Result<View<'a, T>, Error> {
         let Some(tensor) = self.tensors().get(index).filter(|it| it.address_space() == AddressSpace::Device) else {
             return self.args.tensor(index);
         };
         let bytes = tensor.byte_range();
-        if !self.blocks.iter().any(|block| block.contains(bytes)) {
-            return Err(Error::NotShared { index, start: bytes.start, end: bytes.end });
+        if !bytes.is_empty() && !self.blocks.iter().any(|block| block.contains(bytes)) {
+            return Err(Error::Argument { index, fault: Box::new(Error::NotHostMemory { address: tensor.addr() }) });
         }
         // SAFETY: judged when it came in, and inside a block that this list keeps alive and that is reached by atomics alone.
         let view = unsafe { View::mapped(tensor) };

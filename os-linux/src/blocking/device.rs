@@ -66,7 +66,9 @@ pub trait BlockingDevice: Send + Sync + 'static {
 
 /// How a run ended that did not end well.
 ///
-/// Every error, and every text, becomes [`Failed`](Self::Failed) by `?` or `into`.
+/// Every error, and every text, becomes [`Failed`](Self::Failed) by `?` or `into`; one that is a
+/// [`ChipError::Unproven`](laneway_core::chip::ChipError::Unproven) is taken for what it says. The first 88 bytes of its text
+/// are told.
 #[derive(Debug)]
 pub enum RunError {
     /// The work is over and went wrong. The task fails, and the device goes on.
@@ -92,4 +94,9 @@ impl<E: Into<BoxError>> From<E> for RunError {
 /// As much of an error as is reported.
 pub(super) fn reason(error: &BoxError) -> Reason {
     Reason::new(format_args!("{error}"))
+}
+
+/// As much of the text of a panic.
+pub(super) fn panicked(text: &str) -> Reason {
+    Reason::new(format_args!("panic: {text}"))
 }

@@ -56,7 +56,7 @@ pub struct ProcessMemory {
 /// One allocation of a [`ProcessMemory`], which stays for as long as somebody holds it.
 #[derive(Clone)]
 pub struct Block {
-    words: Arc<[AtomicU64]>,
+    words: Arc<Vec<AtomicU64>>,
     /// Bytes that were asked for; words are whole.
     bytes: u64,
 }
@@ -95,7 +95,7 @@ impl Block {
         let mut words = Vec::new();
         words.try_reserve_exact(count).ok()?;
         words.resize_with(count, || AtomicU64::new(0));
-        Some(Self { words: words.into(), bytes })
+        Some(Self { words: Arc::new(words), bytes })
     }
 
     /// Where it begins.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use laneway_core::chip::{
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::{AddressSpace, CallConfig, ChipCallable, ChipStorageTaskArgs};
 
-use super::device::reason;
-use super::thread::{DeviceThread, Ended};
+use super::device::{panicked, reason};
+use super::thread::{DeviceThread, Ended, gone};
 use super::{Block, BlockingDevice, Bytes, DeviceMemory, RunArgs};
 use crate::callable::BoxError;
 use crate::sys::panics;
@@ -154,7 +155,8 @@ impl<D: BlockingDevice> Blocking<D> {
                 AddressSpace::Device => {
                     let address = DeviceAddress(range.start);
                     self.ledger.check(Call::Prepare, address, range.len())?;
-                    blocks.extend(self.device.memory().and_then(|memory| memory.block(address)));
+                    let block = || Ok(self.device.memory().and_then(|memory| memory.block(address)));
+                    blocks.extend(guarded(Call::Prepare, block)?);
                 }
             }
             copied.no_dep(*tensor);
@@ -185,11 +187,17 @@ impl<D: BlockingDevice> Blocking<D> {
         }
     }
 
-    /// The memory of the device.
-    fn memory(&self, call: Call) -> Result<&dyn DeviceMemory, ChipError> {
+    /// Asks the memory of the device.
+    fn with_memory<T>(
+        &self,
+        call: Call,
+        ask: impl FnOnce(&dyn DeviceMemory) -> Result<T, ChipError>,
+    ) -> Result<T, ChipError> {
         self.check_open(call)?;
-        let reason = || Reason::from("the device has no memory of its own");
-        self.device.memory().ok_or_else(|| ChipError::Unsupported { call, reason: reason() })
+        guarded(call, || {
+            let reason = || Reason::from("the device has no memory of its own");
+            ask(self.device.memory().ok_or_else(|| ChipError::Unsupported { call, reason: reason() })?)
+        })
     }
 }
 
@@ -208,7 +216,11 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
     fn unregister(&mut self, slot: CallableSlot) -> Result<(), ChipError> {
         self.check_open(Call::Unregister)?;
         self.runs.check_idle(Call::Unregister)?;
-        self.callables.remove(slot).map(|_| ())
+        let callable = self.callables.remove(slot)?;
+        guarded(Call::Unregister, || {
+            drop(callable);
+            Ok(())
+        })
     }
 
     fn prepare(
@@ -251,7 +263,7 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
 
     fn poll(&mut self, run: RunToken) -> Result<Progress, ChipError> {
         self.runs.get(Call::Poll, run)?;
-        match self.thread.as_ref().and_then(DeviceThread::look) {
+        match self.thread.as_ref().map_or_else(|| Some(gone()), DeviceThread::look) {
             None => Ok(Progress::NotReady),
             Some(ended) => self.reap(Call::Poll, run, ended).map(|()| Progress::Complete),
         }
@@ -260,7 +272,7 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
     fn wait(&mut self, run: RunToken) -> Result<(), ChipError> {
         self.runs.get(Call::Wait, run)?;
         // A launched run has a thread that it was handed to.
-        let ended = self.thread.as_ref().map_or(Ended::Done, DeviceThread::wait);
+        let ended = self.thread.as_ref().map_or_else(gone, DeviceThread::wait);
         self.reap(Call::Wait, run, ended)
     }
 
@@ -269,26 +281,32 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
         let waited = if launched { self.wait(run) } else { Ok(()) };
         let failure = match self.runs.begin_finalize(run)? {
             Finalizing::Completed(run) => run.failure,
-            Finalizing::Abandoned(_) | Finalizing::Unproven(_) => None,
+            Finalizing::Abandoned(_) => None,
+            Finalizing::Unproven(run) => {
+                // What the device can reach stays as it is (T-30).
+                mem::forget(run);
+                None
+            }
         };
         self.runs.finalized(run)?;
         waited.and(failure.map_or(Ok(()), |reason| Err(ChipError::RunFailed { reason })))
     }
 
     fn malloc(&mut self, bytes: u64) -> Result<DeviceAddress, ChipError> {
-        let memory = self.memory(Call::Malloc)?;
-        if bytes == 0 {
-            let reason = Reason::from("0 bytes have no address");
-            return Err(ChipError::Failed { call: Call::Malloc, code: -1, reason });
-        }
-        let base = memory.allocate(bytes)?;
+        let base = self.with_memory(Call::Malloc, |memory| {
+            if bytes == 0 {
+                let reason = Reason::from("0 bytes have no address");
+                return Err(ChipError::Failed { call: Call::Malloc, code: -1, reason });
+            }
+            memory.allocate(bytes)
+        })?;
         self.ledger.enter(base, bytes).map(|()| base)
     }
 
     fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
-        self.memory(Call::Free)?;
+        self.with_memory(Call::Free, |_| Ok(()))?;
         self.ledger.begin_free(base)?;
-        let freed = self.memory(Call::Free)?.free(base);
+        let freed = self.with_memory(Call::Free, |memory| memory.free(base));
         match freed {
             Ok(()) => self.ledger.freed(base),
             Err(_) => self.ledger.free_failed(base),
@@ -297,15 +315,17 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
     }
 
     fn copy_to(&mut self, to: DeviceAddress, from: HostAddress, bytes: u64) -> Result<(), ChipError> {
-        let memory = self.memory(Call::CopyTo)?;
-        self.ledger.check(Call::CopyTo, to, bytes)?;
-        memory.copy_to(to, self.host(Call::CopyTo, from, bytes)?)
+        self.with_memory(Call::CopyTo, |memory| {
+            self.ledger.check(Call::CopyTo, to, bytes)?;
+            memory.copy_to(to, self.host(Call::CopyTo, from, bytes)?)
+        })
     }
 
     fn copy_from(&mut self, to: HostAddress, from: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
-        let memory = self.memory(Call::CopyFrom)?;
-        self.ledger.check(Call::CopyFrom, from, bytes)?;
-        memory.copy_from(self.host(Call::CopyFrom, to, bytes)?, from)
+        self.with_memory(Call::CopyFrom, |memory| {
+            self.ledger.check(Call::CopyFrom, from, bytes)?;
+            memory.copy_from(self.host(Call::CopyFrom, to, bytes)?, from)
+        })
     }
 
     fn committed_memory(&self) -> u64 {
@@ -322,15 +342,21 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
             answer = answer.and(self.finalize(run));
         }
         self.thread = None;
-        self.callables = CallableSlots::new();
-        let live: Vec<_> = self.ledger.live().collect();
-        if let Some(memory) = self.device.memory() {
-            for (base, _) in live {
-                answer = answer.and(memory.free(base));
-            }
+        let health = mem::replace(&mut self.health, Health::Closed);
+        let (mut callables, ledger) = (mem::take(&mut self.callables), mem::take(&mut self.ledger));
+        if health == Health::Lost {
+            // What the device can reach stays as it is (T-30); when it is dropped itself it knows what it may let go of.
+            mem::forget(callables);
+            return answer;
         }
-        self.ledger = DeviceLedger::new();
-        self.health = Health::Closed;
+        let loaded: Vec<_> = callables.taken().collect();
+        for slot in loaded {
+            answer = answer.and(guarded(Call::Shutdown, || callables.remove(slot).map(drop)));
+        }
+        for (base, _) in ledger.live() {
+            let free = || self.device.memory().map_or(Ok(()), |memory| memory.free(base));
+            answer = answer.and(guarded(Call::Free, free));
+        }
         answer
     }
 }
@@ -373,14 +399,20 @@ impl Chip {
 /// The answer of the device to a question; an error of this floor is passed on, of any other it is said what it says.
 fn asked<T>(
     question: impl FnOnce() -> Result<T, BoxError>,
-    otherwise: impl FnOnce(Reason) -> ChipError,
+    otherwise: impl Fn(Reason) -> ChipError,
 ) -> Result<T, ChipError> {
-    match panics::catch(question) {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => match error.downcast::<ChipError>() {
-            Ok(error) => Err(*error),
-            Err(error) => Err(otherwise(reason(&error))),
-        },
-        Err(text) => Err(otherwise(Reason::new(format_args!("panic: {text}")))),
-    }
+    // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
+    let answer = panics::catch(|| {
+        question().map_err(|error| match error.downcast::<ChipError>() {
+            Ok(error) => *error,
+            Err(error) => otherwise(reason(&error)),
+        })
+    });
+    answer.unwrap_or_else(|text| Err(otherwise(panicked(&text))))
+}
+
+/// What the device does for a call; a panic of it is a failure.
+fn guarded<T>(call: Call, deed: impl FnOnce() -> Result<T, ChipError>) -> Result<T, ChipError> {
+    let failed = |text: String| Err(ChipError::Failed { call, code: -1, reason: panicked(&text) });
+    panics::catch(deed).unwrap_or_else(failed)
 }

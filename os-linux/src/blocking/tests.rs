@@ -13,6 +13,8 @@ use laneway_core::wire::{
 use super::*;
 use crate::callable::BoxError;
 
+mod rude;
+
 /// What the one function does to its tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Deed {
@@ -68,11 +70,12 @@ impl BlockingDevice for Deeds {
     }
 }
 
-/// A device, the two ends of its pause, and memory of the host that it may touch.
+/// A device, the two ends of its pause, and memory of the host that it may touch. The ends go first: a run that waits then
+/// fails, so that a test that panics ends.
 struct Rig {
-    device: Blocking<Deeds>,
     runs: Receiver<()>,
     go_on: Sender<()>,
+    device: Blocking<Deeds>,
     host: ProcessMemory,
 }
 
@@ -111,7 +114,7 @@ impl Rig {
         for (index, name) in ["Increment", "Pause", "Fail", "GiveUp", "Panic"].into_iter().enumerate() {
             device.register(slot(index), &blob(name)).unwrap();
         }
-        Self { device, runs, go_on, host: ProcessMemory::new(1 << 20) }
+        Self { runs, go_on, device, host: ProcessMemory::new(1 << 20) }
     }
 
     /// Four whole numbers of the host.
@@ -220,6 +223,8 @@ fn a_block_that_is_freed_under_a_run_stays_as_long_as_the_run() {
     rig.device.free(base).unwrap();
     rig.go_on.send(()).unwrap();
     rig.device.finalize(run).unwrap();
+    let none = ChipTensor::contiguous(base.0, 0, Dtype::I32, &[0], AddressSpace::Device).unwrap();
+    rig.device.run(slot(0), &args(&[none]), &CallConfig::ZERO, SLOT).expect("no bytes lie anywhere");
     let dead = ChipError::NotDeviceMemory { call: Call::Prepare, address: base };
     assert_eq!(rig.device.prepare(slot(0), &there, &CallConfig::ZERO, SLOT), Err(dead));
 }

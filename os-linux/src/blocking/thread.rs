@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-use laneway_core::chip::Reason;
+use laneway_core::chip::{ChipError, Reason};
 
 use crate::Error;
+use crate::sys::lineage::Lineage;
 use crate::sys::panics;
 use crate::sys::threads::{HeldDevice, LibraryThread};
 
 use super::RunError;
-use super::device::reason;
+use super::device::{panicked, reason};
 
 /// How a call ended.
 #[derive(Clone, Debug)]
@@ -24,12 +25,16 @@ pub(super) enum Ended {
 
 impl Ended {
     fn of(call: impl FnOnce() -> Result<(), RunError>) -> Self {
-        match panics::catch(call) {
-            Ok(Ok(())) => Self::Done,
-            Ok(Err(RunError::Failed(error))) => Self::Failed(reason(&error)),
-            Ok(Err(RunError::Unproven(error))) => Self::Unproven(reason(&error)),
-            Err(text) => Self::Unproven(Reason::new(format_args!("panic: {text}"))),
-        }
+        // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
+        let ended = panics::catch(|| match call() {
+            Ok(()) => Self::Done,
+            Err(RunError::Failed(error)) => match error.downcast_ref() {
+                Some(ChipError::Unproven { reason, .. }) => Self::Unproven(reason.clone()),
+                _ => Self::Failed(reason(&error)),
+            },
+            Err(RunError::Unproven(error)) => Self::Unproven(reason(&error)),
+        });
+        ended.unwrap_or_else(|text| Self::Unproven(panicked(&text)))
     }
 }
 
@@ -48,10 +53,15 @@ impl<J: Send + Sync + 'static> DeviceThread<J> {
         let held = HeldDevice::count();
         let (jobs, todo) = sync_channel::<Arc<J>>(1);
         let (done, ended) = sync_channel(1);
-        let thread = LibraryThread::spawn("laneway-device", move |_| {
+        let lineage = Lineage::here();
+        let thread = LibraryThread::spawn_for_user_code("laneway-device", move |_| {
+            lineage.adopt();
             for job in todo {
+                let ended = Ended::of(|| call(&job));
+                // Before anybody hears of the end: who does is the last to have the job.
+                drop(job);
                 // Whoever asks no more is gone, and so is this thread in a moment.
-                let _ = done.send(Ended::of(|| call(&job)));
+                let _ = done.send(ended);
             }
         })?;
         Ok(Self { jobs: Some(jobs), ended, thread: Some(thread), _held: held })
@@ -79,7 +89,7 @@ impl<J: Send + Sync + 'static> DeviceThread<J> {
 }
 
 /// The thread ended by itself, which it does not do: a call that panics is caught.
-fn gone() -> Ended {
+pub(super) fn gone() -> Ended {
     Ended::Unproven(Reason::from("the thread of the device is gone"))
 }
 
@@ -87,7 +97,8 @@ impl<J> Drop for DeviceThread<J> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            thread.join();
+            // It ends without a panic, and whoever closes a device has more to do than to hear of one.
+            let _ = panics::catch(|| thread.join());
         }
     }
 }

@@ -8,13 +8,10 @@ use std::thread::{self, JoinHandle};
 
 use super::eventfd::Bell;
 use super::lineage;
-use super::threads::{Admitted, own_name};
+use super::threads::{Admitted, USER_STACK, own_name};
 use super::{panics, signals};
 use crate::Error;
 use crate::child_entry::EXIT_PANIC;
-
-/// As much as the first thread of a process has by default; committed by use.
-const STACK: usize = 8 << 20;
 
 /// A child that is a thread of this process. Whoever owns this value is the only one who joins it.
 ///
@@ -58,7 +55,7 @@ impl ChildThread {
         let ending = Arc::new(Ending { bell: Bell::new()?, status: OnceLock::new(), name: OnceLock::new() });
         let told = ending.clone();
         let saved = signals::block_all();
-        let spawned = thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || {
+        let spawned = thread::Builder::new().name(name.to_owned()).stack_size(USER_STACK).spawn(move || {
             if let Ok(name) = own_name() {
                 let _ = told.name.set(name);
             }

@@ -24,6 +24,11 @@ impl Lineage {
         Self { generation: GENERATION.load(Ordering::Relaxed), child: CHILD.get() }
     }
 
+    /// In a thread that the maker of this starts, before anything else: it counts as the same thread child.
+    pub(crate) fn adopt(self) {
+        CHILD.set(self.child);
+    }
+
     /// Whether the value came through a fork: what it refers to was not given to this process.
     pub(crate) fn is_inherited(self) -> bool {
         self.generation != GENERATION.load(Ordering::Relaxed)

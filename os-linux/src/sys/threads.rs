@@ -11,6 +11,10 @@ use std::time::Duration;
 
 use crate::Error;
 
+/// The stack of a thread that runs code of the user's: as much as the first thread of a process has by default, committed by
+/// use.
+pub(super) const USER_STACK: usize = 8 << 20;
+
 static GATE: Mutex<Gate> = Mutex::new(Gate {
     inside: 0,
     births: 0,
@@ -251,11 +255,30 @@ impl<T: Send + 'static> LibraryThread<T> {
     /// # Errors
     /// [`Error::System`] where no thread can be started.
     pub fn spawn(name: &str, body: impl FnOnce(&mut Presence) -> T + Send + 'static) -> Result<Self, Error> {
+        Self::begin(thread::Builder::new().name(name.to_owned()), name, body)
+    }
+
+    /// As [`spawn`](Self::spawn), with a stack that code of the user's does not soon fill.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_for_user_code(
+        name: &str,
+        body: impl FnOnce(&mut Presence) -> T + Send + 'static,
+    ) -> Result<Self, Error> {
+        Self::begin(thread::Builder::new().name(name.to_owned()).stack_size(USER_STACK), name, body)
+    }
+
+    fn begin(
+        builder: thread::Builder,
+        name: &str,
+        body: impl FnOnce(&mut Presence) -> T + Send + 'static,
+    ) -> Result<Self, Error> {
         // Taken here: no fork may fall between the birth of the thread and its first step.
         let inside = Inside::enter();
         let birth = Birth::begin();
         let saved = super::signals::block_all();
-        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let spawned = builder.spawn(move || {
             let named = Named::enter();
             drop(birth);
             let mut presence = Presence(Some(inside));
