@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         a_scribbled_log_still_makes_a_trace,
         children_that_are_threads_have_tracks_of_their_own,
         workers_in_one_process_have_tracks_of_their_own,
+        a_child_process_and_its_threads_have_tracks_of_their_own,
         a_trace_that_cannot_be_written_is_an_error_of_close,
         a_diamond_is_drawn_with_its_reasons,
         a_failure_is_drawn_with_what_never_ran,

@@ -16,7 +16,10 @@ use crate::sys::clock;
 /// The track of the submits of a driving process.
 const SUBMITS: u64 = 1;
 
-/// The first track of the lanes of a driving process, and of the frames that a child serves.
+/// The first track of the frames that a child process serves. Children of its own that are threads have theirs beside them.
+const OWN_FRAMES: u64 = 2;
+
+/// The first track of the lanes of a driving process, and of the frames that a child serves which is one of its threads.
 const LANES: u64 = 100;
 const FRAMES: u64 = 1 << 20;
 
@@ -416,6 +419,9 @@ impl<W: Write> Track<'_, '_, W> {
     }
 
     fn frame(&self, part: u64) -> u64 {
+        if self.source.pid != self.source.parent {
+            return OWN_FRAMES + part;
+        }
         self.rank * WORKER + FRAMES + u64::from(self.source.endpoint) * STRIDE + part
     }
 

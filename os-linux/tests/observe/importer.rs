@@ -4,6 +4,7 @@
 //! counts. A track holds a stack of open spans. A span that leaves the one around it is dropped, a point of a flow outside
 //! of every span as well, and so is the end of an asynchronous span that is not the innermost of its id.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
@@ -103,13 +104,16 @@ pub(crate) fn import(file: &Value) {
         assert!(named.contains(&("process_name", pid, None)), "a process without a name: {event}");
         assert!(named.contains(&("thread_name", pid, Some(tid))), "a track without a name: {event}");
     }
-    let longest_first = |event: &Value| if event["ph"] == "X" { -nanos(event, "dur") } else { 0 };
-    // A stable sort: the order of the file counts for what is not a span.
-    timed.sort_by(|a, b| {
-        let both = a["ph"] == "X" && b["ph"] == "X";
-        let longest = if both { longest_first(a).cmp(&longest_first(b)) } else { std::cmp::Ordering::Equal };
-        nanos(a, "ts").cmp(&nanos(b, "ts")).then(longest)
-    });
+    // Both sorts are stable: the order of the file counts for what is not a span, and spans change places among themselves.
+    timed.sort_by_key(|event| nanos(event, "ts"));
+    for together in timed.chunk_by_mut(|a, b| nanos(a, "ts") == nanos(b, "ts")) {
+        let places: Vec<usize> = (0..together.len()).filter(|&at| together[at]["ph"] == "X").collect();
+        let mut spans: Vec<&Value> = places.iter().map(|&at| together[at]).collect();
+        spans.sort_by_key(|span| Reverse(nanos(span, "dur")));
+        for (at, span) in places.into_iter().zip(spans) {
+            together[at] = span;
+        }
+    }
     let mut importer = Importer::default();
     timed.into_iter().for_each(|event| importer.import(event));
     let unfinished: Vec<_> = importer.runs.iter().filter(|(_, open)| !open.is_empty()).collect();

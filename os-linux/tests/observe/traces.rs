@@ -189,14 +189,21 @@ pub(crate) fn children_that_are_threads_have_tracks_of_their_own() {
 
 /// P-27: workers that share a process have tracks, flows and runs of their own.
 pub(crate) fn workers_in_one_process_have_tracks_of_their_own() {
-    let path = path("nested-threads");
-    let small = |level| {
-        Worker::builder().level(level).child_mode(ChildMode::Thread).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20)
-    };
-    let top = small(4).trace_to(&path).build().unwrap();
+    two_below_one(&path("nested-threads"), ChildMode::Thread);
+}
+
+/// P-27: so have a child process and its own children that are threads, although each is the first of its worker.
+pub(crate) fn a_child_process_and_its_threads_have_tracks_of_their_own() {
+    two_below_one(&path("mixed"), ChildMode::Process);
+}
+
+/// Traces a worker above two whose children are threads; its own ones are of `mode`.
+fn two_below_one(path: &PathBuf, mode: ChildMode) {
+    let small = |level| Worker::builder().level(level).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20);
+    let top = small(4).child_mode(mode).trace_to(path).build().unwrap();
     let below: Vec<_> = (0..2)
         .map(|_| {
-            let worker = small(3).subs(2).build().unwrap();
+            let worker = small(3).child_mode(ChildMode::Thread).subs(2).build().unwrap();
             let pass = worker.register("pass", |_| Ok(())).unwrap();
             (worker, pass)
         })
@@ -226,7 +233,7 @@ pub(crate) fn workers_in_one_process_have_tracks_of_their_own() {
         .unwrap();
     }
     top.close().unwrap();
-    let (events, lost) = read(&path);
+    let (events, lost) = read(path);
     assert_eq!(lost, 0);
     let count = |category| spans(&events, category).iter().filter(|span| span["name"] == "pass").count();
     assert_eq!([count("dispatch"), count("task")], [300, 300]);
