@@ -226,6 +226,12 @@ impl<W: Words, O: Observer> Driver<W, O> {
         !self.busy.is_empty() || self.controls.queued() > 0
     }
 
+    /// Whether some endpoint has something under way, and no control waits to be sent: then the next event is a child's.
+    #[must_use]
+    pub fn awaits_answer(&self) -> bool {
+        !self.busy.is_empty() && self.controls.queued() == 0
+    }
+
     /// Collects the words that the next events will change, with what they held when the driver last looked. A sleeper that
     /// finds one of them changed must [`step`](Self::step).
     pub fn watches(&self, out: &mut Vec<Watch>) {

@@ -199,7 +199,7 @@ pub(super) struct Map {
     entries: Vec<Entry>,
     free_entry: u32,
     used: u32,
-    /// As many as entries: each belongs to one.
+    /// As many as entries: while one of those is free, a node is free or vacant.
     nodes: Vec<Node>,
     free_node: u32,
     /// The places of each run, by its lease.

@@ -43,18 +43,17 @@ impl<W: Words, R: Runner> Child<W, R> {
         self.machine.has_work(&self.words)
     }
 
-    /// As [`has_work`](Self::has_work), for a spin. What a step compares first in a new frame is read along: those lines come
-    /// together with the word that tells of the frame, not after it.
+    /// As [`has_work`](Self::has_work), for a spin. What a step compares first in a new frame is read along, and before: those lines
+    /// come together with the word that tells of the frame, not after it, which nothing read later could.
     #[inline]
     #[must_use]
     pub fn spots_work(&self) -> bool {
-        let has_work = self.has_work();
         for slot in self.machine.slots() {
             for at in [at::TRAILER, at::LEASE] {
                 black_box(self.words.read(Frame::task(*slot).at(at)));
             }
         }
-        has_work
+        self.has_work()
     }
 
     /// The mailbox.

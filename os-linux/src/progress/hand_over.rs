@@ -51,6 +51,9 @@ pub(crate) trait HandOver {
     /// Whether some lane has something under way, so that somebody must drive.
     fn is_busy(inner: &Self::Inner) -> bool;
 
+    /// Whether some child has yet to answer, and nothing waits to be sent to one.
+    fn awaits_answer(inner: &Self::Inner) -> bool;
+
     /// When the last round wanted the next one at the latest.
     fn deadline(inner: &Self::Inner) -> Option<Instant>;
 
@@ -143,15 +146,15 @@ pub(crate) trait HandOver {
                     continue;
                 }
                 // The one task that was submitted went out a moment ago.
-                awaits_child =
-                    Self::progress(&mut inner).right == (Right::Builder { watched: false }) && Self::is_busy(&inner);
+                awaits_child = Self::progress(&mut inner).right == (Right::Builder { watched: false })
+                    && Self::awaits_answer(&inner);
                 Self::progress(&mut inner).right = Right::Waiter;
                 self.awake();
                 stance = Stance::Driving;
             }
             let stirred = stirred_at.take();
             let now = stirred.unwrap_or_else(|| self.now());
-            let step = if std::mem::take(&mut awaits_child) {
+            let step = if std::mem::take(&mut awaits_child) && !is_over(now) {
                 Step { progressed: false, deadline: None, held: None }
             } else {
                 let look = if stance == Stance::Announced { Look::Sleeping } else { Look::Passing };
@@ -162,7 +165,7 @@ pub(crate) trait HandOver {
                     self.rise();
                     stance = Stance::Driving;
                 }
-                rounds += 1;
+                rounds = rounds.wrapping_add(1);
                 // Sleepers that were woken, or whose time is over, take the lock where nobody counts them.
                 let guests = Self::progress(&mut inner).sleepers > 0 && rounds.is_multiple_of(LET_IN);
                 if guests || self.is_contended() {

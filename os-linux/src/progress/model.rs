@@ -174,6 +174,10 @@ impl HandOver for World {
         inner.submitted > inner.ended
     }
 
+    fn awaits_answer(inner: &Inner) -> bool {
+        inner.sent > inner.ended
+    }
+
     fn deadline(_: &Inner) -> Option<Instant> {
         None
     }
@@ -255,9 +259,9 @@ impl HandOver for World {
 
     fn spin<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> (MutexGuard<'a, Inner>, Option<Duration>) {
         drop(inner);
-        // A window of no length: whatever a longer one sees, the round after it sees too.
-        self.alone_inside(|| ());
-        (self.lock.lock().unwrap(), None)
+        // A window of no length.
+        let stirred = self.alone_inside(|| self.mailbox.load(Ordering::Relaxed) == DONE);
+        (self.lock.lock().unwrap(), stirred.then_some(Duration::ZERO))
     }
 
     fn sleep<'a>(&'a self, inner: MutexGuard<'a, Inner>, _: Option<Instant>) -> MutexGuard<'a, Inner> {

@@ -28,6 +28,10 @@ impl HandOver for Live {
         inner.driver.is_busy()
     }
 
+    fn awaits_answer(inner: &Inner) -> bool {
+        inner.driver.awaits_answer()
+    }
+
     fn deadline(inner: &Inner) -> Option<Instant> {
         inner.deadline
     }

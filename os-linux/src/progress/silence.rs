@@ -13,7 +13,7 @@ const LONGEST_PERIOD: Duration = Duration::from_micros(3_200);
 /// Guarded by the worker's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SilenceWatch {
-    /// Submits that made progress, ever.
+    /// Submits of callbacks that owned progress, ever.
     submits: u32,
     /// The count at the last look.
     seen: Option<u32>,

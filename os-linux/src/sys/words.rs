@@ -23,8 +23,14 @@ pub struct MappedWords<L = usize> {
 /// The words of a mailbox. Their number is known to the compiler, which then has nothing left to compare.
 pub type MailboxWords = MappedWords<OfMailbox>;
 
-/// How long a region is.
-pub trait Length: Copy {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for usize {}
+    impl Sealed for super::OfMailbox {}
+}
+
+/// How long a region is. Unsafe code relies on it, so nobody else can say it.
+pub trait Length: Copy + sealed::Sealed {
     /// In bytes.
     fn bytes(self) -> usize;
 }
