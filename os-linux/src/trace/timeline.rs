@@ -48,7 +48,7 @@ pub(super) struct Timeline<'a> {
     /// What the lane of an endpoint is called.
     lanes: HashMap<(Driver, u16), String>,
     /// The flow of each dispatch that was published.
-    flows: HashMap<Key, u64>,
+    flows: HashMap<Key, Flow>,
     /// When a child was found to have ended.
     exits: HashMap<(Driver, u16), u64>,
     /// Which of the driving workers of its process each is.
@@ -79,8 +79,8 @@ impl<'a> Timeline<'a> {
                 _ if record.time > now || record.value_as_time() > now - record.time => continue,
                 (Some(Kind::Name), _) => drop(names.entry(record.digest).or_insert_with(|| record.text())),
                 (Some(Kind::Dispatched), Side::Parent) => {
-                    let flow = flows.len() as u64 + 1;
-                    flows.insert((from.driver(), record.endpoint, record.dispatch), flow);
+                    let id = flows.len() as u64 + 1;
+                    flows.insert((from.driver(), record.endpoint, record.dispatch), Flow { id, from: record.time });
                 }
                 (Some(Kind::ChildExited), Side::Parent) => {
                     exits.insert((from.driver(), record.endpoint), record.time);
@@ -138,6 +138,14 @@ impl<'a> Timeline<'a> {
     fn name(&self, digest: u64) -> String {
         self.names.get(&digest).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{digest:016x}"))
     }
+}
+
+/// A dispatch that was published.
+#[derive(Clone, Copy)]
+struct Flow {
+    id: u64,
+    /// When.
+    from: u64,
 }
 
 /// The tracks of one writer.
@@ -235,7 +243,13 @@ impl<W: Write> Track<'_, '_, W> {
                     self.instant("serving", track, record)?;
                 }
                 Kind::TaskBegun => {
-                    frames[frame] = Some(Begun { record: *record, part: Some(("prepare", record.time)) })
+                    let mut record = *record;
+                    // A child counts the turns of its spin and not the time that it lost to others meanwhile, so it may take
+                    // itself to have begun before it was asked to.
+                    if let Some(flow) = self.flow_below(&record) {
+                        record.time = record.time.max(flow.from);
+                    }
+                    frames[frame] = Some(Begun { record, part: Some(("prepare", record.time)) })
                 }
                 // A preparation that is not told of is empty.
                 Kind::Prepared => self.part(frames[frame].as_mut(), record, track, None)?,
@@ -330,8 +344,8 @@ impl<W: Write> Track<'_, '_, W> {
         let (run, dispatch, pid) = (Some(record.run), Some(record.dispatch), Some(self.source.pid));
         let args = Args { run, dispatch, pid, outcome: Some(outcome), ..Args::default() };
         self.span(&name, "task", track, record.time, end, args)?;
-        match self.timeline.flows.get(&(self.source.driver(), self.source.endpoint, record.dispatch)) {
-            Some(flow) => self.flow_point("t", *flow, track, record.time),
+        match self.flow_below(&record) {
+            Some(flow) => self.flow_point("t", flow.id, track, record.time),
             None => Ok(()),
         }
     }
@@ -407,7 +421,12 @@ impl<W: Write> Track<'_, '_, W> {
     }
 
     fn flow(&self, record: &Record) -> Option<u64> {
-        self.timeline.flows.get(&(self.source.driver(), record.endpoint, record.dispatch)).copied()
+        self.timeline.flows.get(&(self.source.driver(), record.endpoint, record.dispatch)).map(|flow| flow.id)
+    }
+
+    /// That of a task in the log of its child.
+    fn flow_below(&self, record: &Record) -> Option<Flow> {
+        self.timeline.flows.get(&(self.source.driver(), self.source.endpoint, record.dispatch)).copied()
     }
 
     fn submits(&self) -> u64 {

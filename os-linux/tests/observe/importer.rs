@@ -104,14 +104,19 @@ pub(crate) fn import(file: &Value) {
         assert!(named.contains(&("process_name", pid, None)), "a process without a name: {event}");
         assert!(named.contains(&("thread_name", pid, Some(tid))), "a track without a name: {event}");
     }
-    // Both sorts are stable: the order of the file counts for what is not a span, and spans change places among themselves.
+    // Both sorts are stable: the order of the file counts for what is not a span, and spans of a track change places among themselves.
     timed.sort_by_key(|event| nanos(event, "ts"));
     for together in timed.chunk_by_mut(|a, b| nanos(a, "ts") == nanos(b, "ts")) {
-        let places: Vec<usize> = (0..together.len()).filter(|&at| together[at]["ph"] == "X").collect();
-        let mut spans: Vec<&Value> = places.iter().map(|&at| together[at]).collect();
-        spans.sort_by_key(|span| Reverse(nanos(span, "dur")));
-        for (at, span) in places.into_iter().zip(spans) {
-            together[at] = span;
+        let mut places: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        for (at, event) in together.iter().enumerate().filter(|(_, event)| event["ph"] == "X") {
+            places.entry(track(event)).or_default().push(at);
+        }
+        for places in places.into_values() {
+            let mut spans: Vec<&Value> = places.iter().map(|&at| together[at]).collect();
+            spans.sort_by_key(|span| Reverse(nanos(span, "dur")));
+            for (at, span) in places.into_iter().zip(spans) {
+                together[at] = span;
+            }
         }
     }
     let mut importer = Importer::default();
