@@ -9,6 +9,9 @@ use laneway_linux::{
 // ANCHOR_END: uses
 
 // ANCHOR: device
+/// What the one function takes.
+const ADD: [ArgDirection; 3] = [ArgDirection::In, ArgDirection::In, ArgDirection::Out];
+
 /// The device: the CPU of the child that owns it. What it can do is add vectors of f32.
 pub(crate) struct Adder {
     memory: ProcessMemory,
@@ -26,7 +29,8 @@ impl BlockingDevice for Adder {
     type Callable = ();
 
     fn load(&self, callable: &ChipCallable<'_>) -> Result<(), BoxError> {
-        if callable.func_name() == "add" { Ok(()) } else { Err("this device can only `add`".into()) }
+        let adds = callable.func_name() == "add" && callable.signature().eq(ADD);
+        if adds { Ok(()) } else { Err("this device can only `add` two inputs into an output".into()) }
     }
 
     fn check(&self, _: &(), args: &RunArgs<'_>) -> Result<(), BoxError> {
@@ -52,8 +56,7 @@ impl BlockingDevice for Adder {
 // ANCHOR: callable
 /// The bytes that the callable is registered with. A real one carries binaries for the device.
 pub(crate) fn add() -> Result<Vec<u8>, Error> {
-    let signature = &[ArgDirection::In, ArgDirection::In, ArgDirection::Out];
-    let source = ChipCallableSource { func_name: "add", signature, ..Default::default() };
+    let source = ChipCallableSource { func_name: "add", signature: &ADD, ..Default::default() };
     let mut blob = vec![0; source.encoded_len()?];
     source.encode(&mut blob)?;
     Ok(blob)

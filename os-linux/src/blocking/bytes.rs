@@ -27,8 +27,8 @@ impl fmt::Debug for Bytes<'_> {
 
 impl Bytes<'_> {
     /// # Safety
-    /// The bytes are mapped readable and writable for `'a`, and no Rust reference to them exists but to atomics, unless it is
-    /// a shared one to bytes that are only read.
+    /// The bytes are mapped readable for `'a`, and writable if they are written. No Rust reference to them exists but to atomics,
+    /// unless it is a shared one to bytes that are only read, or one that nobody uses for that long.
     pub(super) unsafe fn at(address: u64, len: usize) -> Self {
         Self { first: std::ptr::with_exposed_provenance_mut(address as usize), len, memory: PhantomData }
     }
@@ -93,7 +93,9 @@ impl Bytes<'_> {
 
     /// The word from `at` on, which is aligned and ends below the length.
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: as `byte`, for all eight bytes; `copy_from` begins at a multiple of eight and goes in steps of eight.
+        // SAFETY: as `byte`, for all eight bytes; `copy_from` begins at a multiple of eight and goes in steps of eight. Whoever copies
+        // bytes that a task is at, in pieces of another size, gets bytes of either time: the processors promise no more and no
+        // less for a relaxed access.
         unsafe { AtomicU64::from_ptr(self.first.wrapping_add(at).cast()) }
     }
 }

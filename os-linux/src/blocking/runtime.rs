@@ -85,9 +85,9 @@ impl<D: BlockingDevice> Blocking<D> {
     /// [`Chip::blocking`] does it.
     ///
     /// # Safety
-    /// As long as the runtime lives, and whenever the bytes of a HOST tensor or of a copy lie in one of these ranges, they
-    /// are mapped for reading and writing, and no Rust reference to them exists but to atomics, unless it is a shared one to
-    /// bytes that are only read.
+    /// As long as the runtime lives, and whenever the bytes of a HOST tensor or of a copy lie in one of these ranges, they are
+    /// mapped for reading, and for writing if the run or the copy writes them. No Rust reference to them exists but to atomics,
+    /// unless it is a shared one to bytes that are only read, or one that whoever asked for a copy holds and does not use meanwhile.
     #[expect(unsafe_code, reason = "where the caller promises that host memory is there")]
     pub unsafe fn ranges(device: D, shared: impl IntoIterator<Item = Range<u64>>) -> Self {
         Self {
@@ -108,9 +108,9 @@ impl<D: BlockingDevice> Blocking<D> {
     /// As [`ranges`](Self::ranges), for every HOST tensor and every copy.
     #[expect(unsafe_code, reason = "where the caller promises that host memory is there")]
     pub unsafe fn whole_process(device: D) -> Self {
-        // The first page is never mapped, and user space ends at 2^52 on the widest machine.
+        // The first page is never mapped, and user space ends at 2^56 on the widest machine.
         // SAFETY: promised by the caller.
-        unsafe { Self::ranges(device, iter::once(4096..1 << 52)) }
+        unsafe { Self::ranges(device, iter::once(4096..1 << 56)) }
     }
 
     fn check_open(&self, call: Call) -> Result<(), ChipError> {
@@ -390,7 +390,8 @@ impl Chip {
         E: Into<BoxError>,
     {
         Self::new(platform, runtime, move |shared| {
-            // SAFETY: the worker keeps the ranges of its tensors mapped for the child's life, and reaches them by atomics.
+            // SAFETY: the worker keeps the ranges of its tensors mapped for the child's life, and reaches them by atomics. That no
+            // callable writes a snapshot was promised by whoever shared it.
             open().map(|device| unsafe { Blocking::ranges(device, shared.iter().cloned()) })
         })
     }
