@@ -270,11 +270,7 @@ impl DeviceRuntime for AscendDevice {
     ) -> Result<RunToken, ChipError> {
         self.check_open(Call::Prepare)?;
         let slot = run.slot();
-        if !self.contract().has_slot(slot) {
-            let (index, depth) = (slot.index(), self.contract().depth());
-            let reason = Reason::new(format_args!("run slot {index} of a runtime of depth {depth}"));
-            return Err(ChipError::Unsupported { call: Call::Prepare, reason });
-        }
+        self.contract().check_slot(slot)?;
         if self.callables[callable.index()].is_none() {
             return Err(ChipError::CallableUnknown { slot: callable });
         }

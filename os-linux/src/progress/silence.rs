@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway_core::time::Instant;
 
-/// How long a callback may be silent between two submits before the background thread drives for it.
+/// From a submit to the first look at whether the callback has fallen silent.
 const SILENCE: Duration = Duration::from_micros(200);
 
 /// The same for one that has been submitting for a while: looking more often would take CPU time from its tasks.
