@@ -40,6 +40,7 @@ impl ArgsArena {
 
     /// Keeps a copy of `list`, of which `bytes` from the counts on are the encoded list; `None` if there is no room at
     /// present.
+    #[inline]
     pub(super) fn store(&mut self, list: &[Line], bytes: usize) -> Option<ArgsRef> {
         let first = self.extents.take(list.len() as u32)?;
         self.lines[first as usize..][..list.len()].copy_from_slice(list);

@@ -55,7 +55,7 @@ impl Engine {
         self.slots.mark_finished(ticket.slot);
         self.free_lane(worker, ticket);
         if has_edges {
-            self.end_tasks(ticket.slot);
+            self.settle_single(ticket.slot);
         }
         if self.unreferenced != NIL {
             self.consume_unreferenced();
@@ -69,6 +69,16 @@ impl Engine {
             }
         }
         true
+    }
+
+    /// As [`end_tasks`](Self::end_tasks) for one task that has succeeded: seldom does another end with it.
+    #[inline(never)]
+    fn settle_single(&mut self, slot: TaskSlot) {
+        let mut work = NIL;
+        self.settle_task(slot, &mut work);
+        if work != NIL {
+            self.end_tasks(TaskSlot(work));
+        }
     }
 
     #[inline(never)]
@@ -260,6 +270,7 @@ impl Engine {
     }
 
     /// An ended task without unended producers lets go of its consumers, its producers and itself.
+    #[inline(always)]
     fn settle_task(&mut self, slot: TaskSlot, work: &mut u32) {
         let consumers = core::mem::replace(&mut self.slots[slot].consumers, NIL);
         if consumers != NIL {
@@ -272,6 +283,7 @@ impl Engine {
     }
 
     /// The producer of these edges has ended: its consumers no longer wait for it.
+    #[inline(never)]
     fn release_consumers(&mut self, consumers: u32, work: &mut u32) {
         // Consumers were pushed in front of each other; they become ready in the order of their submission.
         let mut at = self.edges.reverse(consumers);
@@ -303,7 +315,7 @@ impl Engine {
 
     /// Gives back the references that `slot` holds on its producers: all of them when it is `consumed`, else those
     /// that are no lifetime (E-27).
-    fn release_producers(&mut self, slot: TaskSlot, consumed: bool) {
+    pub(super) fn release_producers(&mut self, slot: TaskSlot, consumed: bool) {
         let mut at = core::mem::replace(&mut self.slots[slot].producers, NIL);
         while at != NIL {
             let index = at;
@@ -347,7 +359,6 @@ impl Engine {
                 live.alive -= 1;
             }
             if record.holds_memory() {
-                self.release_producers(slot, true);
                 self.free_memory(slot);
             }
             self.slots.recycle(slot, TaskEvent::Recycle);

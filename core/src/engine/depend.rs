@@ -199,7 +199,7 @@ impl Engine {
 
     /// The one node that a search has found, if it is of the same bytes and the task may take its place (E-17). The
     /// members of a group may name the same bytes; theirs are looked for when they are put into the tree.
-    #[inline]
+    #[inline(always)]
     fn heritage(&self, slot: TaskSlot, found: u32, view: &View<'_>, update: bool) -> Option<u32> {
         let twin = self.map.only(found)?;
         let waited = update || self.strict_war || !self.is_unended(self.map.slot(twin));
@@ -259,6 +259,7 @@ impl Engine {
         Ok(())
     }
 
+    #[inline(always)]
     fn connect(&mut self, producer: TaskSlot, consumer: TaskSlot, kind: EdgeKind) -> Result<(), EngineError> {
         let unended = self.is_unended(producer);
         if self.edges.connect(&mut self.slots, producer, consumer, kind, unended) {

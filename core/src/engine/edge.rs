@@ -90,6 +90,7 @@ impl EdgePool {
 
     /// Connects `consumer`, which is being submitted, to `producer`: one edge however often it is asked (E-18). An
     /// unended producer is waited for unless `kind` is a mere lifetime. `false`: no edge is free, nothing changed.
+    #[inline(always)]
     pub(super) fn connect(
         &mut self,
         slots: &mut SlotTable,

@@ -341,8 +341,11 @@ impl Engine {
         self.consume_unreferenced();
     }
 
-    /// Gives back everything that a task held, except its references on others.
+    /// Gives back everything that a task held, its references on others included.
     pub(super) fn free_memory(&mut self, slot: TaskSlot) {
+        if self.slots[slot].producers != NIL {
+            self.release_producers(slot, true);
+        }
         self.free_entries(slot);
         let record = &mut self.slots[slot];
         let (kind, members) = (record.kind, record.members);

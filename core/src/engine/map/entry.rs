@@ -227,6 +227,7 @@ impl Map {
     }
 
     /// Whether a node certainly touches the bytes of `view` and no others.
+    #[inline(always)]
     pub(in crate::engine) fn is_of(&self, node: u32, view: &View<'_>) -> bool {
         let own = &self.nodes[node as usize].window;
         match view {
