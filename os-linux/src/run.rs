@@ -218,9 +218,9 @@ impl Live {
         self: &Arc<Self>,
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
     ) -> Result<(R, RunHandle), Error> {
-        let run = self.begin()?;
+        let run = self.begin().map_err(|error| *error)?;
         let handle = RunHandle { live: Arc::downgrade(self), outcomes: self.outcomes.clone(), run };
-        match self.call(run, callback) {
+        match self.call(run, callback).map_err(|error| *error) {
             Ok(value) => {
                 let mut inner = self.lock();
                 inner.handles.push(run);
@@ -251,7 +251,7 @@ impl Live {
         &self,
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
     ) -> Result<R, Error> {
-        let own = Own { live: self, run: self.begin()? };
+        let own = Own { live: self, run: self.begin().map_err(|error| *error)? };
         let built = self.call(own.run, callback);
         let reason = built.as_ref().err().map(ToString::to_string);
         let mut inner = self.lock();
@@ -265,35 +265,39 @@ impl Live {
         let outcome = if failed == Some(true) { self.outcome(&inner, own.run) } else { Ok(()) };
         own.forget(inner);
         self.tell_subscriber();
-        let value = built?;
-        outcome.map(|()| value)
+        match built {
+            Ok(value) => outcome.map(|()| value),
+            Err(error) => Err(*error),
+        }
     }
 
-    /// Calls what builds the graph of `run`.
+    /// Calls what builds the graph of `run`. The error is boxed: beside one of its size a result is copied through memory three times,
+    /// in pieces that do not match the stores before.
     fn call<R>(
         &self,
         run: RunId,
         callback: impl FnOnce(&mut Orchestrator<'_>) -> Result<R, BoxError>,
-    ) -> Result<R, Error> {
+    ) -> Result<R, Box<Error>> {
         let mut orchestrator = Orchestrator::new(self, run);
         let level = self.config.level;
         let _span = self.run_span(run);
         // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
         let built = panics::catch(|| {
-            callback(&mut orchestrator).map_err(|error| match error.downcast::<Error>() {
-                Ok(own) => *own,
-                Err(error) => Error::Callback { level, run, message: error.to_string() },
+            callback(&mut orchestrator).map_err(|error| {
+                error
+                    .downcast::<Error>()
+                    .unwrap_or_else(|error| Box::new(Error::Callback { level, run, message: error.to_string() }))
             })
         });
-        built.unwrap_or_else(|text| Err(Error::CallbackPanicked { level, run, message: text }))
+        built.unwrap_or_else(|text| Err(Box::new(Error::CallbackPanicked { level, run, message: text })))
     }
 
-    /// Waits for this caller's turn, then for a lease.
-    fn begin(&self) -> Result<RunId, Error> {
+    /// Waits for this caller's turn, then for a lease. The error is boxed as that of [`Live::call`].
+    fn begin(&self) -> Result<RunId, Box<Error>> {
         let caller = threads::id();
         let mut inner = self.lock();
         if inner.builder == Some(caller) {
-            return Err(Error::InsideCallback { call: "submit" });
+            return Err(Box::new(Error::InsideCallback { call: "submit" }));
         }
         let ticket = inner.tickets;
         inner.tickets += 1;
@@ -310,11 +314,13 @@ impl Live {
             }
             Err(error) => {
                 self.next_builder(&mut inner);
-                Err(error)
+                Err(Box::new(error))
             }
         }
     }
 
+    /// Inlined, so that its result is never put together in memory.
+    #[inline(always)]
     fn lease<'a>(&'a self, mut inner: Guard<'a>) -> (Guard<'a>, Result<RunId, Error>) {
         loop {
             if inner.closing {
@@ -325,7 +331,8 @@ impl Live {
                     let seen = inner.changes;
                     (inner, _) = self.drive(inner, None, |inner| (inner.changes != seen).then_some(()));
                 }
-                begun => return (inner, begun.map_err(Error::from)),
+                Ok(run) => return (inner, Ok(run)),
+                Err(error) => return (inner, Err(Error::from(error))),
             }
         }
     }
@@ -333,14 +340,13 @@ impl Live {
     /// Closes a submission, or fails it for a reason, and lets the next caller build.
     fn close(&self, inner: &mut Inner, run: RunId, failed: Option<&str>) -> Result<(), EngineError> {
         inner.driver.observer_mut().run_closed(run, failed.is_some());
-        let engine = inner.driver.engine_mut();
-        let closed = match failed {
-            None => engine.close_submission(run),
-            Some(reason) => engine.fail_submission(run, reason),
-        };
         inner.builder = None;
         self.next_builder(inner);
-        closed
+        let engine = inner.driver.engine_mut();
+        match failed {
+            None => engine.close_submission(run),
+            Some(reason) => engine.fail_submission(run, reason),
+        }
     }
 
     fn next_builder(&self, inner: &mut Inner) {

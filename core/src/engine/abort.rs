@@ -200,6 +200,6 @@ impl Engine {
         debug_assert!(retired, "a live run owns its lease");
         self.signals.lease_free = true;
         self.signals.run_changed = true;
-        self.record_end(&live);
+        self.record_end(live.id, live.failure);
     }
 }

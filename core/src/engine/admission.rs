@@ -289,27 +289,29 @@ impl Engine {
     fn end_run(&mut self, slot: PipelineSlot) {
         let failed = self.live(slot).is_some_and(|live| live.failure.is_some());
         self.move_run(slot, if failed { RunEvent::Fail } else { RunEvent::Complete });
-        let Some(mut live) = self.live[slot.index()].take() else { return };
+        let Some(live) = &mut self.live[slot.index()] else { return };
         // A worker whose only task was staged is still on the list, and must not be when the next run uses the slot.
         while live.ready.pop(&mut self.workers.workers, slot).is_some() {}
+        let (run, lease, failure) = (live.id, live.lease, live.failure);
+        self.live[slot.index()] = None;
         self.fifo.retain(|queued| *queued != slot);
-        let came_back = self.leases.release(&live.lease);
+        let came_back = self.leases.release(&lease);
         debug_assert!(came_back, "a live run owns its lease");
         self.signals.lease_free = true;
         self.signals.run_changed = true;
-        self.record_end(&live);
+        self.record_end(run, failure);
     }
 
     /// Leaves the result for the handles, or frees the record when there are none.
-    pub(super) fn record_end(&mut self, live: &LiveRun) {
-        match self.runs.get(live.id) {
+    pub(super) fn record_end(&mut self, run: RunId, failure: Option<RunFailure>) {
+        match self.runs.get(run) {
             Some(RecordState::Live { released: true, .. }) => {
-                if let Some(failure) = live.failure {
+                if let Some(failure) = failure {
                     self.texts.give_back(failure.text);
                 }
-                self.runs.remove(live.id);
+                self.runs.remove(run);
             }
-            _ => self.runs.set(live.id, RecordState::Ended { failure: live.failure }),
+            _ => self.runs.set(run, RecordState::Ended { failure }),
         }
     }
 

@@ -154,6 +154,7 @@ impl Engine {
     }
 
     /// How full the pools are.
+    #[inline]
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {

@@ -116,10 +116,13 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Copies the callable digest.
+    /// Copies the callable digest. The same one as last time is compared and not stored: whoever looks it up at once, in pieces
+    /// larger than words, would wait for the stores.
     #[inline]
     pub fn copy_digest<W: Words>(&mut self, words: &W, frame: Frame) {
-        words.copy_out(frame.at(at::DIGEST), &mut self.digest.0);
+        if !words.holds(frame.at(at::DIGEST), &self.digest.0) {
+            words.copy_out(frame.at(at::DIGEST), &mut self.digest.0);
+        }
     }
 
     /// Copies and judges the config. Of an empty output prefix the first word is read and no more. A config that stands in

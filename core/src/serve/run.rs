@@ -97,7 +97,7 @@ impl<T: Copy + Eq> Machine<T> {
 
     /// Prepares the run that owns the claim. A prepared successor in the other frame that it cannot be prepared beside is
     /// abandoned, and prepared again later: a run never waits for its successor.
-    #[inline]
+    #[inline(always)]
     fn prepare_to_launch<W, R, B>(
         &mut self,
         slot: PipelineSlot,

@@ -52,6 +52,7 @@ impl Leaf for SubLeaf {
         self.functions.get(digest).is_some()
     }
 
+    #[inline(always)]
     fn run(&mut self, task: &Task<'_>, report: &mut Report) -> Result<(), Failure> {
         // Known: the frame was refused otherwise.
         let Some(function) = self.functions.get(task.digest) else { return Err(Failure::MESSAGE) };
