@@ -95,7 +95,21 @@ impl BarePool {
         self.members.iter_mut().try_for_each(Partner::stop)
     }
 
-    /// One member after the other is asked and answers at once, while the last one computes.
+    /// One member after the other is asked and answers at once, the last one left out.
+    pub(super) fn in_turn(&mut self, slice: &mut Slice) -> Result<(), Failure> {
+        self.members.iter().for_each(Partner::go);
+        let Self { members, bed, parent, .. } = self;
+        let mut turns = members[..members.len() - 1].iter().cycle();
+        slice.repeat(1, || {
+            let member = turns.next().ok_or("no members")?;
+            ask(member, Duration::ZERO);
+            await_answer(member, bed, parent);
+            Ok(())
+        })?;
+        self.members.iter_mut().try_for_each(Partner::stop)
+    }
+
+    /// The same while the last one computes.
     pub(super) fn one_computes(&mut self, slice: &mut Slice) -> Result<(), Failure> {
         self.members.iter().for_each(Partner::go);
         let Self { members, bed, parent, .. } = self;
@@ -105,20 +119,14 @@ impl BarePool {
             for member in answering.iter().cycle() {
                 let start = clock::now();
                 ask(member, Duration::ZERO);
-                while !is_done(member) {
-                    bed.park(&*parent, PARENT_PARKED, None, || is_done(member));
-                }
-                member.words().store_relaxed(STATE, FREE_MEMBER);
+                await_answer(member, bed, parent);
                 let end = clock::now();
                 slice.record(end.since(start), 1);
                 if end >= deadline {
                     break;
                 }
             }
-            while !is_done(computing) {
-                bed.park(&*parent, PARENT_PARKED, None, || is_done(computing));
-            }
-            computing.words().store_relaxed(STATE, FREE_MEMBER);
+            await_answer(computing, bed, parent);
         }
         self.members.iter_mut().try_for_each(Partner::stop)
     }
@@ -126,6 +134,14 @@ impl BarePool {
 
 fn is_done(member: &Partner) -> bool {
     member.words().load(STATE) == DONE
+}
+
+/// Sleeps until this one is done, and frees it.
+fn await_answer(member: &Partner, bed: &mut Bed, parent: &MappedWords) {
+    while !is_done(member) {
+        bed.park(parent, PARENT_PARKED, None, || is_done(member));
+    }
+    member.words().store_relaxed(STATE, FREE_MEMBER);
 }
 
 fn ask(member: &Partner, time: Duration) {

@@ -99,14 +99,15 @@ fn run(options: &Options) -> Result<Report, Failure> {
     };
     let clock_cost = slice::clock_cost();
     let mut cases = cases::all(&stage);
-    if let Some(filter) = &options.filter {
-        let exact = cases.iter().any(|case| case.id == *filter);
-        let wanted = |id: &str| if exact { id == filter } else { id.contains(filter) };
-        cases.retain(|case| case.id.starts_with("floor") || wanted(&case.id));
+    if !options.filters.is_empty() {
+        let ids: Vec<_> = cases.iter().map(|case| case.id.clone()).collect();
+        let fits = |id: &str, filter: &String| if ids.contains(filter) { id == filter } else { id.contains(filter) };
+        cases
+            .retain(|case| case.id.starts_with("floor") || options.filters.iter().any(|filter| fits(&case.id, filter)));
     }
     let measured = schedule::interleave(&mut cases, &stage.floors, &cpus, options.pace, clock_cost)?;
     let loads =
-        if options.filter.is_none() { cpu::measure(&stage.trees, &cpus, options.load_time)? } else { Vec::new() };
+        if options.filters.is_empty() { cpu::measure(&stage.trees, &cpus, options.load_time)? } else { Vec::new() };
     let reports = cases.iter().zip(measured.summaries).map(|(case, modes)| CaseReport {
         id: case.id.clone(),
         title: case.title.clone(),

@@ -19,7 +19,7 @@ request. Prints medians by cache mode, and which targets are met.
   --seconds <n>     all slices together take about so long (60)
   --slice-ms <n>    one slice; at most 100 (20)
   --quick           a look of a few seconds, too short to judge anything
-  --filter <text>   only the case of that name, or cases whose names contain it, and the floors
+  --filter <text>   only the case of that name, or cases whose names contain it, and the floors; may be repeated
   --from <file>     measures nothing, but shows what --json printed once
   --svg <file>      also a picture of the mode that was seen most
   --json            everything that was found, for machines
@@ -30,7 +30,8 @@ pub(super) struct Options {
     pub(super) pace: Pace,
     /// Each situation whose CPU time is measured.
     pub(super) load_time: Duration,
-    pub(super) filter: Option<String>,
+    /// Only these; all if there are none.
+    pub(super) filters: Vec<String>,
     pub(super) json: bool,
     /// A report that is only shown.
     pub(super) from: Option<PathBuf>,
@@ -45,7 +46,7 @@ impl Options {
         let mut options = Self {
             pace: Pace { total: Duration::from_secs(60), slice: Duration::from_millis(20) },
             load_time: Duration::from_secs(5),
-            filter: None,
+            filters: Vec::new(),
             json: false,
             from: None,
             svg: None,
@@ -64,7 +65,7 @@ impl Options {
                     options.pace = Pace { total: Duration::from_secs(2), slice: Duration::from_millis(2) };
                     options.load_time = Duration::from_millis(300);
                 }
-                Long("filter") => options.filter = Some(parser.value()?.string()?),
+                Long("filter") => options.filters.push(parser.value()?.string()?),
                 Long("json") => options.json = true,
                 Long("from") => options.from = Some(parser.value()?.into()),
                 Long("svg") => options.svg = Some(parser.value()?.into()),

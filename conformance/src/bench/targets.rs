@@ -122,6 +122,8 @@ fn in_mode(report: &Report, mode: Mode) -> Vec<Target> {
     view.at_most("L4, L3, SUB / floor C", ratio(view.p50("nested"), view.p50("floor_c")), 1.5, "×");
     view.at_most("p99, 8 more children idle / alone", ratio(view.p99("one_of_9"), view.p99("run_1")), 1.5, "×");
     view.at_most("p99, 8 children in turn", view.p99("round_robin").map(|nanos| nanos / 1e3), 60.0, "µs");
+    let bare = ratio(view.p99("round_robin"), view.p99("bare_round_robin"));
+    view.at_most("the same / processes and bells alone", bare, 1.2, "×");
     view.at_most("p99, 8 answer while one computes", view.p99("one_computes").map(|nanos| nanos / 1e3), 60.0, "µs");
     let bare = ratio(view.p99("one_computes"), view.p99("bare_one_computes"));
     view.at_most("the same / processes and bells alone", bare, 1.2, "×");

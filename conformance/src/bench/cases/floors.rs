@@ -17,6 +17,7 @@ pub(super) fn cases(floors: &Floors) -> Vec<Case<'_>> {
         Case::free("bare_pool_8", "processes and bells alone: 100 µs on 8, each", |slice| {
             floors.bare.borrow_mut().busy(slice, BUSY_TASKS, BUSY)
         }),
+        Case::free("bare_round_robin", "the same: 8 in turn", |slice| floors.bare.borrow_mut().in_turn(slice)),
         Case::free("bare_one_computes", "the same: 8 in turn while a ninth computes", |slice| {
             floors.bare.borrow_mut().one_computes(slice)
         }),
