@@ -7,7 +7,7 @@ use crate::progress::ParentRing;
 use crate::sys::clock;
 use crate::sys::park::{Backoff, Bed, Woke};
 use crate::sys::words::MailboxWords;
-use crate::waiting::{ChildWait, Status};
+use crate::waiting::{ChildWait, Slices, Status};
 
 /// Serves until the parent asks the child to leave or is gone; the exit status.
 pub(crate) fn serve<R: Runner>(
@@ -18,6 +18,7 @@ pub(crate) fn serve<R: Runner>(
     status: &Status,
 ) -> i32 {
     let words = *child.words();
+    let slices = Slices::default();
     let mut looks = 0;
     let mut backoff = Backoff::new();
     loop {
@@ -25,7 +26,9 @@ pub(crate) fn serve<R: Runner>(
         match served {
             Served::Exit(status) => return status.into(),
             Served::Worked => {
-                status.worked(clock::now());
+                if let Some(task) = status.worked(clock::now()) {
+                    slices.ended(task);
+                }
                 looks = 0;
                 backoff = Backoff::new();
                 continue;

@@ -7,6 +7,8 @@ mod idle;
 mod observed;
 #[path = "progress/side_by_side.rs"]
 mod side_by_side;
+#[path = "progress/slices.rs"]
+mod slices;
 #[allow(dead_code, reason = "shared with the cases of the worker")]
 #[path = "worker/support.rs"]
 mod support;
@@ -17,6 +19,7 @@ mod tower;
 use idle::*;
 use observed::*;
 use side_by_side::*;
+use slices::*;
 
 fn main() -> std::process::ExitCode {
     harness::main(harness::cases![
@@ -26,6 +29,7 @@ fn main() -> std::process::ExitCode {
         an_idle_tree_of_three_levels_never_wakes,
         waiting_for_one_long_task_uses_no_cpu,
         starting_with_much_memory_resident_costs_little_more_than_the_forks,
+        a_child_that_computes_for_long_asks_for_long_slices,
         a_tree_is_observed_from_outside,
         a_process_that_dies_while_it_is_observed_harms_nobody,
         a_hostile_board_harms_nobody,

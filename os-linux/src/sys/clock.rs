@@ -14,6 +14,12 @@ pub fn now() -> Instant {
     Instant::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }
 
+/// The CPU time that the calling thread has had. A system call.
+#[must_use]
+pub fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 /// `duration` as the kernel takes it; what does not fit is as good as for ever.
 pub(super) fn timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })

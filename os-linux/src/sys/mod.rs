@@ -9,7 +9,7 @@
 //! | who is gone | [`lifeline`], [`subtree`], `alarm` |
 //! | waiting | [`eventfd`], [`epoll`], [`park`], [`spin`], [`clock`] |
 //! | panics | [`panics`] |
-//! | the machine | [`cpu`], [`limits`], `memory_limit`, [`threads`] |
+//! | the machine | [`cpu`], [`time_slice`], [`limits`], `memory_limit`, [`threads`] |
 
 mod alarm;
 pub mod child;
@@ -36,5 +36,6 @@ pub mod signals;
 pub mod spin;
 pub mod subtree;
 pub mod threads;
+pub mod time_slice;
 pub mod timer;
 pub mod words;

@@ -64,17 +64,19 @@ impl Status {
         }
     }
 
-    /// A step did something, which was over at `now`.
-    pub(crate) fn worked(&self, now: Instant) {
+    /// A step did something, which was over at `now`; how many nanoseconds the task took that it ended, if it did end one.
+    pub(crate) fn worked(&self, now: Instant) -> Option<u64> {
         let now = now.as_nanos();
-        if let Some(begun) = self.ended.take() {
-            self.last.set(now.saturating_sub(begun));
+        let task = self.ended.take().map(|begun| now.saturating_sub(begun));
+        if let Some(task) = task {
+            self.last.set(task);
             self.tasks.set(self.tasks.get() + 1);
             self.busy.set(self.busy.get() + self.last.get());
             extension::show_tasks(&self.words, self.tasks.get(), self.busy.get());
         }
         self.mark.set(now);
         self.show_rest(ChildActivity::Waiting);
+        task
     }
 
     /// Nanoseconds that the last task took.
