@@ -299,13 +299,13 @@ pub(crate) struct Ringer<'a> {
     pub(crate) wakes: &'a Wakes,
     pub(crate) board: &'a Board,
     pub(crate) now: Instant,
-    /// Whether it woke a child.
-    pub(crate) rang: bool,
+    /// The child that it woke last.
+    pub(crate) rang: Option<EndpointIndex>,
 }
 
 impl Doorbells for Ringer<'_> {
     fn ring(&mut self, endpoint: EndpointIndex) {
-        self.rang = true;
+        self.rang = Some(endpoint);
         self.wakes.0[endpoint.index()].ring();
     }
 

@@ -72,10 +72,10 @@ impl Live {
             Look::Passing | Look::Sleeping => Wake::Spare,
             Look::Last => Wake::All,
         };
-        let mut ringer = Ringer { wakes: &self.wakes, board: &self.board, now, rang: false };
+        let mut ringer = Ringer { wakes: &self.wakes, board: &self.board, now, rang: None };
         let mut step = inner.driver.round(now, wake, &mut ringer);
-        if ringer.rang {
-            inner.wait.paid();
+        if ringer.rang.is_some() {
+            inner.wait.paid(ringer.rang, now);
         }
         step.progressed |= news;
         // Answers are no signal of the engine; whoever asked may sleep behind the thread that took one in.

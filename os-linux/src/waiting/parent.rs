@@ -4,9 +4,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use laneway_core::driver::{SubPool, Watch};
+use laneway_core::ids::EndpointIndex;
 use laneway_core::mailbox::extension::{self, Side};
+use laneway_core::time::Instant;
 
 use super::LONGEST_WAKE;
+use super::paid::Paid;
 use crate::board::Facts;
 use crate::sys::cpu::{self, CpuBudget};
 use crate::sys::spin::{PauseCost, SpinWindow};
@@ -16,7 +19,7 @@ use crate::sys::words::MailboxWords;
 const FOLLOW: u32 = 8;
 
 /// Where more want to run than CPUs are there, a spinner keeps one of them from running: the window is this part of the plain
-/// one, for answers that are all but there, and is not longer after a wake.
+/// one, for answers that are all but there.
 pub(super) const CROWDED: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 /// Once in so many waits a driver spins for children on its own CPU all the same: only one that is kept from running is moved by
@@ -36,8 +39,8 @@ pub(crate) struct ParentWait {
     drivers: usize,
     /// What each child was last told: the CPU that its parent runs on, and whether more want to run than can.
     told: Box<[(Option<u16>, bool)]>,
-    /// Whether a wake was paid for since the last window.
-    paid: bool,
+    /// Wakes since the last window.
+    paid: Paid,
     /// How often every child was on the driver's own CPU.
     together: u32,
 }
@@ -47,7 +50,7 @@ impl ParentWait {
     pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize, is_nested: bool) -> Self {
         let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
         let (drivers, told) = (1 + usize::from(is_nested), vec![(None, false); children].into());
-        Self { plain, window, cost, usable, wake, drivers, told, paid: false, together: 0 }
+        Self { plain, window, cost, usable, wake, drivers, told, paid: Paid::nothing(), together: 0 }
     }
 
     /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
@@ -64,9 +67,9 @@ impl ParentWait {
         Facts { level, window: nanos(window), wake: nanos(self.wake) }
     }
 
-    /// A wake through the kernel was paid for: a child's, or the driver's own.
-    pub(crate) const fn paid(&mut self) {
-        self.paid = true;
+    /// A wake through the kernel was paid for: that of the child that was `rung`, or the driver's own.
+    pub(crate) fn paid(&mut self, rung: Option<EndpointIndex>, now: Instant) {
+        self.paid.add(rung, now);
     }
 
     /// Nanoseconds of `turns` turns.
@@ -76,14 +79,19 @@ impl ParentWait {
 
     /// The window for the next wait on these words. `tasks` is what a task took lately.
     pub(crate) fn next_window(&mut self, watches: &[Watch], words: &[MailboxWords], tasks: Duration) -> SpinWindow {
-        let paid = std::mem::take(&mut self.paid);
+        let paid = self.paid.take();
         if self.window == SpinWindow::NONE {
             return self.window;
         }
         let here = cpu::current();
         // The words of one child come one after the other.
         let children = watches.chunk_by(|a, b| a.endpoint == b.endpoint);
-        let crowded = children.clone().count() + self.drivers > self.usable;
+        let busy = children.clone().count();
+        let crowded = busy + self.drivers > self.usable;
+        let is_elsewhere = |words: &MailboxWords| {
+            let hint = Side::Child.cpu_hint(words);
+            here.is_none() || hint.is_none() || hint != here
+        };
         let mut elsewhere = false;
         for watch in children.filter_map(|of_one| of_one.first()) {
             let (i, words) = (watch.endpoint.index(), &words[watch.endpoint.index()]);
@@ -92,11 +100,10 @@ impl ParentWait {
                 here.into_iter().for_each(|cpu| Side::Parent.show_cpu(words, cpu));
                 extension::show_crowd(words, crowded);
             }
-            let hint = Side::Child.cpu_hint(words);
-            elsewhere |= here.is_none() || hint.is_none() || hint != here;
+            elsewhere |= is_elsewhere(words);
         }
         // Where a child that was woken now runs is not known yet.
-        if !elsewhere && !paid {
+        if !elsewhere && paid.is_none() {
             self.together = self.together.wrapping_add(1);
             if !self.together.is_multiple_of(PROBE) {
                 return SpinWindow::NONE;
@@ -104,7 +111,12 @@ impl ParentWait {
         }
         if crowded {
             // The CPU that a spin takes is one that a child could use for its task.
-            return if tasks > self.plain { SpinWindow::NONE } else { self.window.divided(CROWDED) };
+            if tasks > self.plain {
+                return SpinWindow::NONE;
+            }
+            let is_elsewhere = |rung: EndpointIndex| is_elsewhere(&words[rung.index()]);
+            let extra = paid.map_or(Duration::ZERO, |wake| wake.extra_in_crowd(self.wake, is_elsewhere));
+            return self.window.divided(CROWDED).longer(extra, self.cost);
         }
         let window = if tasks > self.plain && tasks < self.plain * FOLLOW {
             self.window.longer(tasks - self.plain * 3 / 4, self.cost)
@@ -112,7 +124,10 @@ impl ParentWait {
             self.window
         };
         // A long task is not over when its child is awake.
-        if paid && tasks < self.plain * FOLLOW { window.longer(self.wake, self.cost) } else { window }
+        match paid {
+            Some(wake) if tasks < self.plain * FOLLOW => window.longer(wake.extra(self.wake, busy == 1), self.cost),
+            _ => window,
+        }
     }
 }
 
@@ -120,7 +135,6 @@ impl ParentWait {
 mod tests {
     use super::*;
     use crate::sys::region::{Region, Sharing};
-    use laneway_core::ids::EndpointIndex;
     use laneway_core::wire::frame::REGION_BYTES;
 
     const PLAIN: Duration = Duration::from_micros(6);
@@ -167,7 +181,7 @@ mod tests {
         assert_eq!(rig.next(Duration::ZERO), plain, "one may answer at any moment");
         Side::Child.show_cpu(&rig.words[1], rig.here);
         assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE);
-        rig.wait.paid();
+        rig.wait.paid(None, Instant::from_nanos(1_000_000_000));
         assert_eq!(rig.next(Duration::ZERO), plain.longer(WAKE, rig.wait.cost), "it was woken, maybe elsewhere");
         assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE, "once");
         let spins = (0..PROBE).filter(|_| rig.next(Duration::ZERO) != SpinWindow::NONE).count();
@@ -178,9 +192,15 @@ mod tests {
     fn the_window_is_smaller_where_more_want_to_run_than_can() {
         let mut rig = rig(3, 3);
         let is_told = |rig: &Rig| extension::is_crowded(&rig.words[0]);
-        rig.wait.paid();
-        assert_eq!(rig.next(Duration::ZERO), rig.wait.window.divided(CROWDED), "not longer for a wake");
+        let small = rig.wait.window.divided(CROWDED);
+        for (slept_on, extra) in [(rig.here, Duration::ZERO), (rig.here + 1, WAKE)] {
+            Side::Child.show_cpu(&rig.words[1], slept_on);
+            rig.wait.paid(Some(EndpointIndex(1)), Instant::from_nanos(1_000_000_000));
+            assert_eq!(rig.next(Duration::ZERO), small.longer(extra, rig.wait.cost), "{slept_on}");
+            assert_eq!(rig.next(Duration::ZERO), small, "once");
+        }
         assert!(is_told(&rig));
+        rig.wait.paid(Some(EndpointIndex(1)), Instant::from_nanos(1_000_000_000));
         assert_eq!(rig.next(PLAIN * 2), SpinWindow::NONE, "none for long tasks");
         rig.watches.truncate(2);
         assert_eq!(rig.next(Duration::ZERO), rig.wait.window);
