@@ -20,6 +20,8 @@ pub(crate) struct Config {
     pub(crate) engine: engine::Config,
     /// How long a thread spins before it sleeps in the kernel.
     pub(crate) spin: Duration,
+    /// Whether children that compute for long ask for long slices.
+    pub(crate) long_slices: bool,
     /// For the whole tree to become ready (P-5).
     pub(crate) init_timeout: Duration,
     /// For one `submit` or `alloc` to find room (E-13).
@@ -48,6 +50,7 @@ impl Default for Config {
             sizes: Sizes { ring: GIB, buffers: 16 * GIB },
             engine: engine::Config::default(),
             spin: Duration::from_micros(6),
+            long_slices: true,
             init_timeout: Duration::from_secs(300),
             alloc_timeout: Duration::from_secs(10),
             drain_budget: Duration::from_secs(10),

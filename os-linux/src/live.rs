@@ -298,14 +298,14 @@ pub(crate) struct Wakes(pub(crate) Box<[Arc<Bell>]>);
 pub(crate) struct Ringer<'a> {
     pub(crate) wakes: &'a Wakes,
     pub(crate) board: &'a Board,
+    pub(crate) words: &'a [MailboxWords],
+    pub(crate) wait: &'a mut ParentWait,
     pub(crate) now: Instant,
-    /// The child that it woke last.
-    pub(crate) rang: Option<EndpointIndex>,
 }
 
 impl Doorbells for Ringer<'_> {
     fn ring(&mut self, endpoint: EndpointIndex) {
-        self.rang = Some(endpoint);
+        self.wait.rang(endpoint, &self.words[endpoint.index()], self.now);
         self.wakes.0[endpoint.index()].ring();
     }
 

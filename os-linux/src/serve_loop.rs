@@ -16,9 +16,9 @@ pub(crate) fn serve<R: Runner>(
     mut bed: Bed,
     wait: &ChildWait,
     status: &Status,
+    slices: Option<Slices>,
 ) -> i32 {
     let words = *child.words();
-    let slices = Slices::default();
     let mut looks = 0;
     let mut backoff = Backoff::new();
     loop {
@@ -26,7 +26,7 @@ pub(crate) fn serve<R: Runner>(
         match served {
             Served::Exit(status) => return status.into(),
             Served::Worked => {
-                if let Some(task) = status.worked(clock::now()) {
+                if let (Some(task), Some(slices)) = (status.worked(clock::now()), &slices) {
                     slices.ended(task);
                 }
                 looks = 0;
@@ -45,6 +45,7 @@ pub(crate) fn serve<R: Runner>(
                 status.spun(wait.nanos(spun.turns));
                 if spun.ready {
                     wait.caught(spun.turns);
+                    slices.iter().for_each(Slices::waited);
                     continue;
                 }
             }
@@ -53,6 +54,7 @@ pub(crate) fn serve<R: Runner>(
         let nap = (served == Served::Running).then(|| backoff.next_nap());
         let woke = bed.park(&words, extension::PARKED, nap, || child.has_work());
         wait.slept(status.woke(clock::now()));
+        slices.iter().for_each(Slices::waited);
         match woke {
             Woke::ParentGone => child.orphaned(),
             Woke::Bell => {

@@ -72,11 +72,9 @@ impl Live {
             Look::Passing | Look::Sleeping => Wake::Spare,
             Look::Last => Wake::All,
         };
-        let mut ringer = Ringer { wakes: &self.wakes, board: &self.board, now, rang: None };
-        let mut step = inner.driver.round(now, wake, &mut ringer);
-        if ringer.rang.is_some() {
-            inner.wait.paid(ringer.rang, now);
-        }
+        let Inner { driver, wait, .. } = &mut *inner;
+        let mut ringer = Ringer { wakes: &self.wakes, board: &self.board, words: &self.words, wait, now };
+        let mut step = driver.round(now, wake, &mut ringer);
         step.progressed |= news;
         // Answers are no signal of the engine; whoever asked may sleep behind the thread that took one in.
         let ended = inner.driver.controls_ended();

@@ -122,7 +122,7 @@ impl HandOver for Live {
         let _ = self.waiter_set.wait(&mut events, timeout);
         let mut inner = self.lock();
         inner.events = Some(events);
-        inner.wait.paid(None, clock::now());
+        inner.wait.woke(clock::now());
         inner
     }
 

@@ -5,42 +5,55 @@ use std::time::Duration;
 use laneway_core::ids::EndpointIndex;
 use laneway_core::time::Instant;
 
-/// For so long after a wake no CPU has been idle for long enough for the next one to take its full time.
+/// The CPU of a child that was rung so short a time ago has not been idle for long enough for another wake to take its full time.
 const SOON: Duration = Duration::from_micros(300);
 
-/// The extra wait for a child alone that was rung so soon after another wake. If it is not awake then it was put behind the driver,
-/// and runs when that sleeps.
+/// The extra wait for such a child alone. If it is not awake then it was put behind the driver, and runs when that sleeps.
 const SOON_WAKE: Duration = Duration::from_micros(8);
 
 /// The extra wait for a child that was rung in a crowd and slept on another CPU: that is busy, so nobody has to wake it, and whoever
 /// runs there gives way. A driver that slept meanwhile would have to be woken itself.
 const CROWDED_WAKE: Duration = Duration::from_micros(20);
 
-/// A wake that was paid for.
+/// Wakes that were paid for in one round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wake {
-    /// The child that was rung last; none if it was the driver that slept.
-    pub(super) rung: Option<EndpointIndex>,
-    /// Whether another one came soon before it.
+    /// Whether each came soon after one of the same sleeper.
     is_soon: bool,
+    /// Whether a child that slept on another CPU than the driver's is among the sleepers.
+    is_elsewhere: bool,
 }
 
-/// The wakes since the last window.
+/// The wakes since the last window, and when which sleeper was last woken.
 #[derive(Debug)]
 pub(super) struct Paid {
     wake: Option<Wake>,
-    last: Instant,
+    children: Box<[Instant]>,
+    driver: Instant,
 }
 
 impl Paid {
-    pub(super) const fn nothing() -> Self {
-        Self { wake: None, last: Instant::from_nanos(0) }
+    pub(super) fn nothing(children: usize) -> Self {
+        let never = Instant::from_nanos(0);
+        Self { wake: None, children: vec![never; children].into(), driver: never }
     }
 
-    /// A wake was paid for: that of the child that was `rung`, or the driver's own.
-    pub(super) fn add(&mut self, rung: Option<EndpointIndex>, now: Instant) {
-        let is_soon = now.since(std::mem::replace(&mut self.last, now)) < SOON;
-        self.wake = Some(Wake { rung, is_soon: is_soon && self.wake.is_none_or(|wake| wake.is_soon) });
+    /// That of a child, which slept on another CPU than the driver's or on the same.
+    pub(super) fn child(&mut self, child: EndpointIndex, is_elsewhere: bool, now: Instant) {
+        let before = std::mem::replace(&mut self.children[child.index()], now);
+        self.add(Wake { is_soon: now.since(before) < SOON, is_elsewhere });
+    }
+
+    /// The driver's own.
+    pub(super) fn own(&mut self, now: Instant) {
+        let before = std::mem::replace(&mut self.driver, now);
+        self.add(Wake { is_soon: now.since(before) < SOON, is_elsewhere: false });
+    }
+
+    fn add(&mut self, wake: Wake) {
+        let before = self.wake.unwrap_or(wake);
+        let (is_soon, is_elsewhere) = (before.is_soon && wake.is_soon, before.is_elsewhere || wake.is_elsewhere);
+        self.wake = Some(Wake { is_soon, is_elsewhere });
     }
 
     pub(super) const fn take(&mut self) -> Option<Wake> {
@@ -49,14 +62,14 @@ impl Paid {
 }
 
 impl Wake {
-    /// The extra wait where a CPU is free for it. `full` is what a wake takes, `is_alone` says that no other child can answer.
+    /// The extra wait where a CPU is free for it. `full` is what a wake takes, `is_alone` says that one child at most can answer.
     pub(super) fn extra(self, full: Duration, is_alone: bool) -> Duration {
         if self.is_soon && is_alone { full.min(SOON_WAKE) } else { full }
     }
 
-    /// The extra wait in a crowd. `is_elsewhere` says that this child slept on another CPU than the driver's.
-    pub(super) fn extra_in_crowd(self, full: Duration, is_elsewhere: impl FnOnce(EndpointIndex) -> bool) -> Duration {
-        if self.rung.is_some_and(is_elsewhere) { full.min(CROWDED_WAKE) } else { Duration::ZERO }
+    /// The extra wait in a crowd.
+    pub(super) fn extra_in_crowd(self, full: Duration) -> Duration {
+        if self.is_elsewhere { full.min(CROWDED_WAKE) } else { Duration::ZERO }
     }
 }
 
@@ -65,44 +78,48 @@ mod tests {
     use super::*;
 
     const FULL: Duration = Duration::from_micros(40);
-    const CHILD: Option<EndpointIndex> = Some(EndpointIndex(3));
+    const CHILD: EndpointIndex = EndpointIndex(3);
+    const OTHER: EndpointIndex = EndpointIndex(1);
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(1_000_000_000 + micros * 1_000)
     }
 
     #[test]
-    fn a_wake_soon_after_another_one_is_waited_for_shortly_by_whoever_can_only_wait_for_it() {
-        let mut paid = Paid::nothing();
+    fn a_child_that_was_rung_a_moment_ago_is_waited_for_shortly_by_whoever_can_only_wait_for_it() {
+        let mut paid = Paid::nothing(4);
         assert_eq!(paid.take(), None);
-        paid.add(CHILD, at(0));
+        paid.child(CHILD, true, at(0));
         assert_eq!(paid.take().unwrap().extra(FULL, true), FULL, "the first one for long");
-        paid.add(CHILD, at(100));
+        paid.child(CHILD, true, at(100));
         let soon = paid.take().unwrap();
         assert_eq!((soon.extra(FULL, true), soon.extra(FULL, false)), (SOON_WAKE, FULL));
-        paid.add(CHILD, at(500));
+        assert_eq!(soon.extra(Duration::ZERO, true), Duration::ZERO, "where wakes are not known");
+        paid.child(OTHER, true, at(150));
+        assert_eq!(paid.take().unwrap().extra(FULL, true), FULL, "its CPU may have been idle for long");
+        paid.child(CHILD, true, at(500));
         assert_eq!(paid.take().unwrap().extra(FULL, true), FULL);
-        paid.add(CHILD, at(510));
-        assert_eq!(paid.take().unwrap().extra(Duration::ZERO, true), Duration::ZERO, "where wakes are not known");
     }
 
     #[test]
     fn of_several_wakes_in_one_round_the_longest_counts() {
-        let mut paid = Paid::nothing();
-        paid.add(None, at(0));
-        paid.add(CHILD, at(1));
+        let mut paid = Paid::nothing(4);
+        paid.child(CHILD, true, at(0));
+        paid.take();
+        paid.child(CHILD, true, at(1));
+        paid.own(at(1));
+        paid.child(CHILD, false, at(2));
         let wake = paid.take().unwrap();
-        assert_eq!((wake.rung, wake.extra(FULL, true)), (CHILD, FULL));
+        assert_eq!((wake.extra(FULL, true), wake.extra_in_crowd(FULL)), (FULL, CROWDED_WAKE));
     }
 
     #[test]
-    fn in_a_crowd_only_a_child_that_was_rung_elsewhere_is_waited_for() {
-        let mut paid = Paid::nothing();
-        paid.add(CHILD, at(0));
-        let wake = paid.take().unwrap();
-        assert_eq!(wake.extra_in_crowd(FULL, |child| Some(child) == CHILD), CROWDED_WAKE);
-        assert_eq!(wake.extra_in_crowd(FULL, |_| false), Duration::ZERO);
-        paid.add(None, at(1));
-        assert_eq!(paid.take().unwrap().extra_in_crowd(FULL, |_| true), Duration::ZERO, "its own wake");
+    fn in_a_crowd_only_children_that_slept_elsewhere_are_waited_for() {
+        let mut paid = Paid::nothing(4);
+        paid.child(CHILD, true, at(0));
+        assert_eq!(paid.take().unwrap().extra_in_crowd(FULL), CROWDED_WAKE);
+        paid.child(CHILD, false, at(0));
+        paid.own(at(1));
+        assert_eq!(paid.take().unwrap().extra_in_crowd(FULL), Duration::ZERO);
     }
 }

@@ -50,7 +50,7 @@ impl ParentWait {
     pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize, is_nested: bool) -> Self {
         let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
         let (drivers, told) = (1 + usize::from(is_nested), vec![(None, false); children].into());
-        Self { plain, window, cost, usable, wake, drivers, told, paid: Paid::nothing(), together: 0 }
+        Self { plain, window, cost, usable, wake, drivers, told, paid: Paid::nothing(children), together: 0 }
     }
 
     /// When a sleeping SUB child is worth its wake. Where nobody spins, nobody is awake to leave a task to.
@@ -67,9 +67,14 @@ impl ParentWait {
         Facts { level, window: nanos(window), wake: nanos(self.wake) }
     }
 
-    /// A wake through the kernel was paid for: that of the child that was `rung`, or the driver's own.
-    pub(crate) fn paid(&mut self, rung: Option<EndpointIndex>, now: Instant) {
-        self.paid.add(rung, now);
+    /// This child was rung, whose words these are: a wake through the kernel.
+    pub(crate) fn rang(&mut self, child: EndpointIndex, words: &MailboxWords, now: Instant) {
+        self.paid.child(child, is_elsewhere(words, cpu::current()), now);
+    }
+
+    /// The driver itself was woken.
+    pub(crate) fn woke(&mut self, now: Instant) {
+        self.paid.own(now);
     }
 
     /// Nanoseconds of `turns` turns.
@@ -88,10 +93,6 @@ impl ParentWait {
         let children = watches.chunk_by(|a, b| a.endpoint == b.endpoint);
         let busy = children.clone().count();
         let crowded = busy + self.drivers > self.usable;
-        let is_elsewhere = |words: &MailboxWords| {
-            let hint = Side::Child.cpu_hint(words);
-            here.is_none() || hint.is_none() || hint != here
-        };
         let mut elsewhere = false;
         for watch in children.filter_map(|of_one| of_one.first()) {
             let (i, words) = (watch.endpoint.index(), &words[watch.endpoint.index()]);
@@ -100,7 +101,7 @@ impl ParentWait {
                 here.into_iter().for_each(|cpu| Side::Parent.show_cpu(words, cpu));
                 extension::show_crowd(words, crowded);
             }
-            elsewhere |= is_elsewhere(words);
+            elsewhere |= is_elsewhere(words, here);
         }
         // Where a child that was woken now runs is not known yet.
         if !elsewhere && paid.is_none() {
@@ -114,8 +115,7 @@ impl ParentWait {
             if tasks > self.plain {
                 return SpinWindow::NONE;
             }
-            let is_elsewhere = |rung: EndpointIndex| is_elsewhere(&words[rung.index()]);
-            let extra = paid.map_or(Duration::ZERO, |wake| wake.extra_in_crowd(self.wake, is_elsewhere));
+            let extra = paid.map_or(Duration::ZERO, |wake| wake.extra_in_crowd(self.wake));
             return self.window.divided(CROWDED).longer(extra, self.cost);
         }
         let window = if tasks > self.plain && tasks < self.plain * FOLLOW {
@@ -129,6 +129,12 @@ impl ParentWait {
             _ => window,
         }
     }
+}
+
+/// Whether this child was last seen on another CPU than `here`, as far as either is known.
+fn is_elsewhere(words: &MailboxWords, here: Option<u16>) -> bool {
+    let hint = Side::Child.cpu_hint(words);
+    here.is_none() || hint.is_none() || hint != here
 }
 
 #[cfg(test)]
@@ -166,6 +172,10 @@ mod tests {
     }
 
     impl Rig {
+        fn ring(&mut self, child: u16, now: Instant) {
+            self.wait.rang(EndpointIndex(child), &self.words[usize::from(child)], now);
+        }
+
         fn next(&mut self, tasks: Duration) -> SpinWindow {
             self.wait.next_window(&self.watches, &self.words, tasks)
         }
@@ -181,11 +191,24 @@ mod tests {
         assert_eq!(rig.next(Duration::ZERO), plain, "one may answer at any moment");
         Side::Child.show_cpu(&rig.words[1], rig.here);
         assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE);
-        rig.wait.paid(None, Instant::from_nanos(1_000_000_000));
+        rig.wait.woke(Instant::from_nanos(1_000_000_000));
         assert_eq!(rig.next(Duration::ZERO), plain.longer(WAKE, rig.wait.cost), "it was woken, maybe elsewhere");
         assert_eq!(rig.next(Duration::ZERO), SpinWindow::NONE, "once");
         let spins = (0..PROBE).filter(|_| rig.next(Duration::ZERO) != SpinWindow::NONE).count();
         assert_eq!(spins, 1, "so that the kernel may part them");
+    }
+
+    #[test]
+    fn a_child_alone_that_was_rung_a_moment_ago_is_waited_for_shortly() {
+        for (children, window) in [(1, Duration::from_micros(8)), (2, Duration::from_micros(40))] {
+            let mut rig = rig(children, 4);
+            rig.wait.wake = Duration::from_micros(40);
+            let plain = rig.wait.window;
+            rig.ring(0, Instant::from_nanos(1_000_000_000));
+            assert_eq!(rig.next(Duration::ZERO), plain.longer(Duration::from_micros(40), rig.wait.cost));
+            rig.ring(0, Instant::from_nanos(1_000_100_000));
+            assert_eq!(rig.next(Duration::ZERO), plain.longer(window, rig.wait.cost), "{children} at work");
+        }
     }
 
     #[test]
@@ -195,12 +218,12 @@ mod tests {
         let small = rig.wait.window.divided(CROWDED);
         for (slept_on, extra) in [(rig.here, Duration::ZERO), (rig.here + 1, WAKE)] {
             Side::Child.show_cpu(&rig.words[1], slept_on);
-            rig.wait.paid(Some(EndpointIndex(1)), Instant::from_nanos(1_000_000_000));
+            rig.ring(1, Instant::from_nanos(1_000_000_000));
             assert_eq!(rig.next(Duration::ZERO), small.longer(extra, rig.wait.cost), "{slept_on}");
             assert_eq!(rig.next(Duration::ZERO), small, "once");
         }
         assert!(is_told(&rig));
-        rig.wait.paid(Some(EndpointIndex(1)), Instant::from_nanos(1_000_000_000));
+        rig.ring(1, Instant::from_nanos(1_000_000_000));
         assert_eq!(rig.next(PLAIN * 2), SpinWindow::NONE, "none for long tasks");
         rig.watches.truncate(2);
         assert_eq!(rig.next(Duration::ZERO), rig.wait.window);

@@ -71,7 +71,7 @@ impl Status {
         if let Some(task) = task {
             self.last.set(task);
             self.tasks.set(self.tasks.get() + 1);
-            self.busy.set(self.busy.get() + self.last.get());
+            self.busy.set(self.busy.get() + task);
             extension::show_tasks(&self.words, self.tasks.get(), self.busy.get());
         }
         self.mark.set(now);

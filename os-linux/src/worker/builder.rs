@@ -80,6 +80,15 @@ impl WorkerBuilder {
         self
     }
 
+    /// Whether a child whose tasks compute for milliseconds asks the scheduler for long slices, so that drivers and children with
+    /// short tasks run at once when they wake on its CPU; yes by default. Threads and processes that are started in such a task
+    /// have long slices too, for good: say no if the latency of those counts.
+    #[must_use]
+    pub fn long_slices(mut self, allowed: bool) -> Self {
+        self.config.long_slices = allowed;
+        self
+    }
+
     /// How long the whole tree may take to become ready; 300 s by default (P-5).
     #[must_use]
     pub fn init_timeout(mut self, timeout: Duration) -> Self {

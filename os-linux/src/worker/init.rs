@@ -103,6 +103,7 @@ fn start_plans(
         shared: space.shared(),
         parent: hosting.parent(),
         window: config.spin_window(),
+        long_slices: config.long_slices,
         deadline,
         staging: space.buffer_range(),
         images: Images::mapped(),

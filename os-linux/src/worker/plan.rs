@@ -39,7 +39,7 @@ use crate::sys::spin::SpinWindow;
 use crate::sys::words::MailboxWords;
 use crate::sys::{cpu, panics};
 use crate::trace::{Phases, Traced, Tracing, Writer};
-use crate::waiting::{ChildWait, Reporting, Status};
+use crate::waiting::{ChildWait, Reporting, Slices, Status};
 
 /// One child to be.
 pub(super) enum Plan {
@@ -79,6 +79,7 @@ pub(super) struct Given {
     pub(super) shared: Vec<Range<u64>>,
     pub(super) parent: Option<Arc<Pidfd>>,
     pub(super) window: SpinWindow,
+    pub(super) long_slices: bool,
     /// When the start of the whole tree must be over.
     pub(super) deadline: Instant,
     /// The buffer region, where bytes of callables are staged.
@@ -184,6 +185,8 @@ impl Birth<'_, '_> {
         let spec = |depth| ChildSpec { frames: plan.frames(), protocol: Protocol::ChipTensors, depth };
         let words = self.link.words();
         let (status, wait) = (Status::new(words), ChildWait::new(words, given.window));
+        // Not for the child of a chip, which waits for its device, nor for one that drives children itself.
+        let slices = given.long_slices.then(Slices::default);
         let writer = given.tracing.as_ref().map(|tracing| tracing.child(plan.label(), name));
         match plan {
             Plan::Sub { .. } => {
@@ -191,14 +194,14 @@ impl Birth<'_, '_> {
                 let leaf = SubLeaf::new(functions, given.shared.clone(), given.staging.clone(), given.images.clone());
                 let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
-                Ok(serve(&mut child, self.ring, bed, &wait, &status))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status, slices))
             }
             Plan::Custom { child, .. } => {
                 let callables = given.snapshot.custom_callables().map_err(text)?;
                 let leaf = child.start(CustomStart { shared: &given.shared, callables: &callables }).map_err(text)?;
                 let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
-                Ok(serve(&mut child, self.ring, bed, &wait, &status))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status, slices))
             }
             Plan::Own { endpoint, .. } => {
                 let callables = given.snapshot.custom_callables().map_err(text)?;
@@ -223,7 +226,7 @@ impl Birth<'_, '_> {
                 let leaf = NestedLeaf::new(worker.clone(), live, orchestrations, staging, images);
                 let mut child = self.child(leaf, spec(0), &status, writer);
                 self.publish_ready(0);
-                let status = serve(&mut child, self.ring, bed, &wait, &status);
+                let status = serve(&mut child, self.ring, bed, &wait, &status, None);
                 match child.runner().inner().runner().leaf().closed() {
                     Ok(()) => Ok(status),
                     Err(error) => {
@@ -248,7 +251,7 @@ impl Birth<'_, '_> {
                 let runner = Traced::new(runner, writer, Phases::Device, plan.frames());
                 let mut child = Child::new(words, Reporting::new(runner, &status), spec(depth));
                 self.publish_ready(depth);
-                Ok(serve(&mut child, self.ring, bed, &wait, &status))
+                Ok(serve(&mut child, self.ring, bed, &wait, &status, None))
             }
         }
     }
