@@ -49,6 +49,7 @@ fn main() -> std::process::ExitCode {
             a_killed_parent_below_a_pid_1_takes_three_levels_with_it,
             a_parent_that_is_pid_1_reaps_the_orphans_of_its_children,
             a_tree_below_pid_1_works_and_closes,
+            a_process_of_another_run_of_this_case_is_none_of_its_own,
         ],
     )
 }

@@ -69,18 +69,6 @@ fn tower(depth: u32, timeout: Duration, odd: Chip) -> Worker {
     current
 }
 
-/// Living processes of this case, without this one: they carry its name in their environment.
-fn descendants() -> Vec<i32> {
-    let tag = format!("LANEWAY_TEST_CASE={}", std::env::var("LANEWAY_TEST_CASE").unwrap());
-    let entries = std::fs::read_dir("/proc").unwrap();
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let tagged = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == tag.as_bytes())
-    };
-    pids.filter(|pid| *pid != std::process::id() as i32 && harness::is_alive(*pid)).filter(tagged).collect()
-}
-
 /// Starts a tree of each depth whose lowest chip does `start`; each must fail with one error that names the whole path and
 /// `cause`, and leave nothing.
 fn fails_everywhere(cause: &str, start: fn() -> Result<(), BoxError>) {
@@ -96,7 +84,7 @@ fn fails_everywhere(cause: &str, start: fn() -> Result<(), BoxError>) {
         }
         assert!(text[at..].contains(&format!("level 3, worker 1 (chip, {place}")), "{text}");
         assert!(text.contains(cause), "{cause:?} is not in {text:?}");
-        assert_eq!(descendants(), NONE, "left by depth {depth}");
+        assert_eq!(harness::descendants(), NONE, "left by depth {depth}");
         drop(top);
         assert_eq!(harness::descriptors(), before);
     }
@@ -177,7 +165,7 @@ fn a_hang_in_a_start_at_every_depth_ends_at_the_deadline() {
         println!("depth {depth}: {:?} after the deadline", took.saturating_sub(timeout));
         assert!(took < timeout + LATENESS, "depth {depth} took {took:?}");
         assert!(text.contains("level 3, worker 1 (chip, pid ") && text.contains("was not ready"), "{text}");
-        assert_eq!(descendants(), NONE, "left by depth {depth}");
+        assert_eq!(harness::descendants(), NONE, "left by depth {depth}");
     }
 }
 
@@ -188,14 +176,14 @@ fn a_start_is_cancelled_from_another_thread_at_every_depth() {
         let (other, canceller) = (top.clone(), top.init_canceller().unwrap());
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                while descendants().len() < 3 + 2 * depth as usize {
+                while harness::descendants().len() < 3 + 2 * depth as usize {
                     std::thread::yield_now();
                 }
                 if depth % 2 == 0 { canceller.cancel() } else { other.close().unwrap() }
             });
             assert_eq!(top.init(), Err(Error::InitCancelled));
         });
-        assert_eq!(descendants(), NONE, "left by depth {depth}");
+        assert_eq!(harness::descendants(), NONE, "left by depth {depth}");
         assert!(matches!(top.init(), Err(Error::WrongState { state: "CLOSED", .. })));
     }
 }
@@ -226,18 +214,18 @@ fn a_start_is_cancelled_by_the_hosts_own_signal_handler() {
     CANCELLER.set(top.init_canceller().unwrap()).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while descendants().len() < 7 {
+            while harness::descendants().len() < 7 {
                 std::thread::yield_now();
             }
-            for pid in descendants() {
+            for pid in harness::descendants() {
                 let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::INT);
             }
-            assert_eq!(descendants().len(), 7, "no child died of it");
+            assert_eq!(harness::descendants().len(), 7, "no child died of it");
             kill_process(getpid(), Signal::INT).unwrap();
         });
         assert_eq!(top.init(), Err(Error::InitCancelled));
     });
-    assert_eq!(descendants(), NONE);
+    assert_eq!(harness::descendants(), NONE);
 }
 
 /// P-7
@@ -248,7 +236,7 @@ fn a_start_that_was_cancelled_before_it_began_starts_nothing() {
     let kept = top.init_canceller().unwrap();
     kept.cancel();
     assert_eq!(top.init(), Err(Error::InitCancelled));
-    assert_eq!(descendants(), NONE);
+    assert_eq!(harness::descendants(), NONE);
 }
 
 /// P-7

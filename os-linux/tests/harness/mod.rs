@@ -23,7 +23,7 @@ use std::io::{Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -64,6 +64,9 @@ const LATE: i32 = 75;
 
 /// Names the case to the process that runs it.
 const CASE: &str = "LANEWAY_TEST_CASE";
+
+/// Tells one run of a case from others, which may be at work at the same time.
+pub(crate) const RUN: &str = "LANEWAY_TEST_RUN";
 
 /// What follows the name of a case whose children are threads.
 const THREADS: &str = " [threads]";
@@ -189,7 +192,8 @@ fn run(case: &str, nocapture: bool) -> Result<(), (Option<i32>, String)> {
     // A file rather than a pipe: a process that is left behind cannot keep the reader waiting.
     let mut output = File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("a file for the output"));
     let mut command = Command::new(env::current_exe().expect("the path of this binary"));
-    command.env(CASE, case).stdin(Stdio::null()).process_group(0);
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_nanos();
+    command.env(CASE, case).env(RUN, format!("{}.{began}", getpid())).stdin(Stdio::null()).process_group(0);
     if !nocapture {
         let copy = || Stdio::from(output.try_clone().expect("a copy of the descriptor"));
         command.stdout(copy()).stderr(copy());
@@ -261,6 +265,21 @@ pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
     pids.filter(|&pid| stat_field(pid, 1).is_some_and(|ppid| ppid == parent.to_string()))
         .filter_map(Pid::from_raw)
         .collect()
+}
+
+/// Living processes of this case, without this one, whoever their parents are: they carry the names of the case and of its run in
+/// their environment.
+pub(crate) fn descendants() -> Vec<i32> {
+    let tag = |name| env::var(name).ok().map(|value| format!("{name}={value}"));
+    let tags: Vec<_> = [CASE, RUN].into_iter().filter_map(tag).collect();
+    let entries = std::fs::read_dir("/proc").expect("/proc is mounted");
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let tagged = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let entries: Vec<_> = environment.split(|byte| *byte == 0).collect();
+        tags.iter().all(|tag| entries.contains(&tag.as_bytes()))
+    };
+    pids.filter(|pid| *pid != std::process::id() as i32 && is_alive(*pid)).filter(tagged).collect()
 }
 
 /// Whether a process exists and has not ended (a zombie has).

@@ -1,13 +1,14 @@
 //! How deep trees end.
 
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use laneway_linux::{Error, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness;
-use crate::harness::descriptors;
-use crate::support::{Gate, Tower, add, descendants, hold, small, until, worker};
+use crate::harness::{descendants, descriptors};
+use crate::support::{Gate, Tower, add, hold, small, until, worker};
 
 fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
@@ -143,4 +144,19 @@ pub(crate) fn a_stopped_grandchild_does_not_hold_up_close_for_ever() {
     assert!(error.to_string().contains("children below it did not leave in order"), "P-15: {error}");
     assert!(start.elapsed() < Duration::from_secs(4), "took {:?}", start.elapsed());
     assert_eq!(descendants(), []);
+}
+
+/// Two runners on one machine are at the same case: what is counted here is none of the other's.
+pub(crate) fn a_process_of_another_run_of_this_case_is_none_of_its_own() {
+    let waits = |run: Option<&str>| {
+        let mut command = Command::new("cat");
+        run.map(|run| command.env(harness::RUN, run));
+        // It ends when the pipe does.
+        command.stdin(Stdio::piped()).spawn().unwrap()
+    };
+    let (mut own, mut others) = (waits(None), waits(Some("another")));
+    assert_eq!(descendants(), [own.id() as i32]);
+    for child in [&mut own, &mut others] {
+        assert!(child.wait().unwrap().success());
+    }
 }

@@ -6,7 +6,8 @@ use laneway_linux::TaskArgs;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::harness;
-use crate::support::{Gate, Tower, descendants, hold, until, worker};
+use crate::harness::descendants;
+use crate::support::{Gate, Tower, hold, until, worker};
 
 /// Runs `init` as PID 1 of a new PID namespace and returns its number out here; `None`, and a line that says so, where this
 /// process may not make one.

@@ -7,7 +7,8 @@ use laneway_linux::{BoxError, CallConfig, Orchestrator, TaskArgs, TaskArgsView};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::harness;
-use crate::support::{Gate, Tower, descendants, hold, until, worker};
+use crate::harness::descendants;
+use crate::support::{Gate, Tower, hold, until, worker};
 
 /// How long one level may take to pass a stop or a death on.
 const A_LEVEL: Duration = Duration::from_millis(10);

@@ -89,18 +89,6 @@ impl Pass {
     }
 }
 
-/// Living processes of this case, without this one: they carry its name in their environment.
-pub(crate) fn descendants() -> Vec<i32> {
-    let tag = format!("LANEWAY_TEST_CASE={}", std::env::var("LANEWAY_TEST_CASE").unwrap());
-    let entries = std::fs::read_dir("/proc").unwrap();
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let tagged = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == tag.as_bytes())
-    };
-    pids.filter(|pid| *pid != std::process::id() as i32 && crate::harness::is_alive(*pid)).filter(tagged).collect()
-}
-
 /// Spins until `true`, for at most ten seconds; how long that took.
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
