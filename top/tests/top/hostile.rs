@@ -54,6 +54,7 @@ impl Other {
 
 pub(crate) fn a_stopped_tree_is_shown_as_stopped() {
     let other = Other::new();
+    until("the nested worker sleeps", || json(other.pid())["workers"][0]["children"][0]["activity"] == "parked");
     other.signal(Signal::STOP);
     until("both are stopped", || {
         let tree = json(other.pid());

@@ -30,6 +30,9 @@ pub(crate) fn the_numbers_are_those_of_health() {
     }
     let at_rest = || bench.worker.health().children.iter().all(|child| child.activity == ChildActivity::Parked);
     until("all children sleep", at_rest);
+    // They say so a moment before they do.
+    let is_asleep = |child: &Value| child["process"] == "sleeping";
+    until("the kernel says it too", || json(own())["workers"][0]["children"].as_array().unwrap().iter().all(is_asleep));
     let before = bench.worker.health();
     let (tree, text) = (json(own()), text(own()));
     let after = bench.worker.health();
