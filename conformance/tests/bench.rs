@@ -55,6 +55,11 @@ fn a_filter_leaves_the_floors_and_what_it_names() {
         assert_eq!(out.contains("chain of 1,000, 4 more tensors"), more, "only one case has the whole name: {out}");
         assert!(!out.contains("fan-out") && !out.contains("CPU time"), "{out}");
     }
+    let (success, out, err) = bench(&["--quick", "--filter", "chain", "--filter", "round_robin"]);
+    assert!(success, "{err}");
+    let wanted = ["chain of 1,000, each", "run of 1 task, 8 children in turn", "the same: 8 in turn"];
+    assert!(wanted.iter().all(|case| out.contains(case)), "{out}");
+    assert!(!out.contains("chain of 1,000, 4 more tensors") && !out.contains("fan-out"), "{out}");
 }
 
 #[test]

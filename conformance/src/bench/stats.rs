@@ -20,11 +20,15 @@ pub struct Summary {
     pub p90: f64,
     /// 99 of 100 are not longer.
     pub p99: f64,
+    /// The same of the slice in the middle: half of the slices have a longer one.
+    #[serde(default)]
+    pub slice_p99: f64,
 }
 
 /// Samples of many slices, gathered.
 pub(super) struct Gathered {
-    slices: u32,
+    /// The 99th percentile of each.
+    slices: Vec<f64>,
     tenths: Histogram<u64>,
 }
 
@@ -32,18 +36,21 @@ impl Gathered {
     pub(super) fn new() -> Self {
         // Three significant digits of whatever a sample can be.
         let tenths = Histogram::new_with_max(u32::MAX.into(), 3).expect("legal bounds");
-        Self { slices: 0, tenths }
+        Self { slices: Vec::new(), tenths }
     }
 
     pub(super) fn add(&mut self, samples: &Samples) {
-        self.slices += 1;
+        self.slices.extend(samples.after(99));
         samples.tenths().iter().for_each(|tenths| self.tenths.saturating_record(u64::from(*tenths)));
     }
 
     pub(super) fn summary(&self) -> Option<Summary> {
         let at = |quantile| self.tenths.value_at_quantile(quantile) as f64 / 10.0;
-        (!self.tenths.is_empty()).then(|| Summary {
-            slices: self.slices,
+        let mut slices = self.slices.clone();
+        slices.sort_unstable_by(f64::total_cmp);
+        Some(Summary {
+            slice_p99: *slices.get(slices.len() / 2)?,
+            slices: slices.len() as u32,
             samples: self.tenths.len(),
             min: self.tenths.min() as f64 / 10.0,
             p50: at(0.5),
@@ -82,6 +89,20 @@ mod tests {
         for (found, wanted) in [(summary.p50, 500.0), (summary.p90, 900.0), (summary.p99, 990.0)] {
             assert!((found / wanted - 1.0).abs() < 0.002, "{found} for {wanted}");
         }
+    }
+
+    #[test]
+    fn a_slow_slice_moves_the_percentile_of_all_and_not_that_of_the_slice_in_the_middle() {
+        let mut gathered = Gathered::new();
+        for time in [500, 9_000, 510] {
+            let mut samples = Samples::default();
+            (0..100).for_each(|_| samples.record(time));
+            gathered.add(&samples);
+        }
+        let summary = gathered.summary().unwrap();
+        assert!(summary.p99 > 890.0, "{summary:?}");
+        assert_eq!((summary.slices, summary.slice_p99), (3, 51.0));
+        assert_eq!(Gathered::new().summary(), None);
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl View<'_> {
         self.report.summary(case, self.mode).filter(|summary| summary.is_enough_for_p99()).map(|summary| summary.p99)
     }
 
+    /// The 99th percentile of the slice in the middle.
+    fn slice_p99(&self, case: &str) -> Option<f64> {
+        let summary = self.report.summary(case, self.mode).filter(|summary| summary.is_enough_for_p99())?;
+        Some(summary.slice_p99).filter(|nanos| *nanos > 0.0)
+    }
+
     fn at_most(&mut self, what: &str, value: Option<f64>, limit: f64, unit: &str) {
         self.targets.push(judge(what, Some(self.mode), value, limit, false, unit));
     }
@@ -107,6 +113,7 @@ fn in_mode(report: &Report, mode: Mode) -> Vec<Target> {
     if report.has_peers() {
         view.at_most("run of 1 task / iceoryx2", ratio(run, iox), 0.4, "×");
         view.at_most("p99 of it / p50 of iceoryx2", ratio(view.p99("run_1"), iox), 0.6, "×");
+        view.at_most("the same of the slice in the middle", ratio(view.slice_p99("run_1"), iox), 0.6, "×");
         view.at_most("independent task / iceoryx2", ratio(independent, iox), 0.35, "×");
         view.at_most("task of a chain / iceoryx2", ratio(chain, iox), 0.5, "×");
     }
