@@ -13,8 +13,9 @@ use super::graphs::{Extra, independent, run, single};
 
 /// What a busy task takes of a CPU.
 pub(in super::super) const BUSY: Duration = Duration::from_micros(100);
-/// Busy tasks of a run.
-pub(super) const BUSY_TASKS: usize = 100;
+/// Busy tasks of a run: so many that its beginning and end, when not all children can be busy, hardly count, and so few that a slice
+/// of one child alone stays under 100 ms.
+pub(super) const BUSY_TASKS: usize = 250;
 /// Children that answer; the one behind them computes.
 const ANSWERING: usize = 8;
 
