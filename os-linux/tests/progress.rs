@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         waiting_for_one_long_task_uses_no_cpu,
         starting_with_much_memory_resident_costs_little_more_than_the_forks,
         a_child_that_computes_for_long_asks_for_long_slices,
+        a_child_that_spins_for_long_between_tasks_keeps_its_slices,
         a_nested_worker_that_submits_for_long_keeps_its_slices,
         a_tree_is_observed_from_outside,
         a_process_that_dies_while_it_is_observed_harms_nobody,

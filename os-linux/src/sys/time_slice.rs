@@ -8,7 +8,7 @@ use std::time::Duration;
 /// inherits the slice. `None`, and nothing asked, where its policy is not the default one, which its owner chose then, and where
 /// the kernel has no such thing (before Linux 6.12) or refuses it.
 pub fn request(slice: Duration) -> Option<Duration> {
-    let mut attr = get().filter(|attr| attr.sched_policy == libc::SCHED_OTHER as u32 && attr.sched_runtime > 0)?;
+    let mut attr = with_slice()?;
     let had = Duration::from_nanos(attr.sched_runtime);
     attr.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     // SAFETY: reads one initialised structure that says how long it is.
@@ -19,9 +19,12 @@ pub fn request(slice: Duration) -> Option<Duration> {
 /// The slice that the calling thread has; `None` as for [`request`].
 #[must_use]
 pub fn current() -> Option<Duration> {
-    get()
-        .filter(|attr| attr.sched_policy == libc::SCHED_OTHER as u32 && attr.sched_runtime > 0)
-        .map(|attr| Duration::from_nanos(attr.sched_runtime))
+    with_slice().map(|attr| Duration::from_nanos(attr.sched_runtime))
+}
+
+/// What the scheduler knows of the calling thread, if a slice is part of it.
+fn with_slice() -> Option<libc::sched_attr> {
+    get().filter(|attr| attr.sched_policy == libc::SCHED_OTHER as u32 && attr.sched_runtime > 0)
 }
 
 fn get() -> Option<libc::sched_attr> {

@@ -134,7 +134,7 @@ impl ParentWait {
 /// Whether this child was last seen on another CPU than `here`, as far as either is known.
 fn is_elsewhere(words: &MailboxWords, here: Option<u16>) -> bool {
     let hint = Side::Child.cpu_hint(words);
-    here.is_none() || hint.is_none() || hint != here
+    hint.is_none() || hint != here
 }
 
 #[cfg(test)]

@@ -49,6 +49,22 @@ pub(crate) fn a_child_that_computes_for_long_asks_for_long_slices() {
     }
 }
 
+/// What a child spins for between tasks is none of their time: a task that sleeps for long stays one that shall wake soon.
+pub(crate) fn a_child_that_spins_for_long_between_tasks_keeps_its_slices() {
+    let worker = Worker::builder().subs(1).spin(Duration::from_millis(50)).build().unwrap();
+    let sleep = worker.register("sleep", working(|micros| std::thread::sleep(Duration::from_micros(micros)))).unwrap();
+    worker.init().unwrap();
+    let at = worker.tensor::<u64>(&[1]).unwrap();
+    let had = [(); 4].map(|()| {
+        worker.run(|orch| Ok(orch.submit_sub(&sleep, TaskArgs::new().output(&at).scalar(2_000))?)).unwrap();
+        // The child has nothing to do meanwhile but to spin.
+        compute(3_000);
+        at.to_vec().unwrap()[0]
+    });
+    assert_eq!(had, [had[0]; 4]);
+    worker.close().unwrap();
+}
+
 /// Whoever drives children shall be awake when they answer, however long its orchestrations take to submit.
 pub(crate) fn a_nested_worker_that_submits_for_long_keeps_its_slices() {
     let below = Worker::builder().subs(1).build().unwrap();
