@@ -21,7 +21,6 @@ pub struct Summary {
     /// 99 of 100 are not longer.
     pub p99: f64,
     /// The same of the slice in the middle: half of the slices have a longer one.
-    #[serde(default)]
     pub slice_p99: f64,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cases::BUSY;
 use super::modes::Mode;
 use super::report::Report;
+use super::stats::Summary;
 
 /// Whether a target was reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -61,14 +62,17 @@ impl View<'_> {
         self.report.summary(case, self.mode).map(|summary| summary.p50)
     }
 
+    fn enough_for_p99(&self, case: &str) -> Option<&Summary> {
+        self.report.summary(case, self.mode).filter(|summary| summary.is_enough_for_p99())
+    }
+
     fn p99(&self, case: &str) -> Option<f64> {
-        self.report.summary(case, self.mode).filter(|summary| summary.is_enough_for_p99()).map(|summary| summary.p99)
+        self.enough_for_p99(case).map(|summary| summary.p99)
     }
 
     /// The 99th percentile of the slice in the middle.
     fn slice_p99(&self, case: &str) -> Option<f64> {
-        let summary = self.report.summary(case, self.mode).filter(|summary| summary.is_enough_for_p99())?;
-        Some(summary.slice_p99).filter(|nanos| *nanos > 0.0)
+        self.enough_for_p99(case).map(|summary| summary.slice_p99)
     }
 
     fn at_most(&mut self, what: &str, value: Option<f64>, limit: f64, unit: &str) {
