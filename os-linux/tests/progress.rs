@@ -26,6 +26,7 @@ fn main() -> std::process::ExitCode {
         threads_submit_wait_register_cancel_and_drop_and_nothing_hangs,
         a_slow_control_on_one_child_delays_nothing_on_another,
         a_steady_run_sleeps_in_no_poll,
+        the_background_thread_runs_when_init_returns,
         an_idle_tree_of_three_levels_never_wakes,
         waiting_for_one_long_task_uses_no_cpu,
         starting_with_much_memory_resident_costs_little_more_than_the_forks,

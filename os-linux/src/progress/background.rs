@@ -1,9 +1,8 @@
 //! The background thread: it reaps, notices deaths, and owns progress while work is open and nobody waits. It sleeps in the
 //! kernel, without a timer unless the driver asked for one.
 
-use std::sync::Arc;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, PoisonError};
 use std::time::Duration;
 
 use laneway_core::time::Instant;
@@ -28,15 +27,18 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts it. Every child was forked before: wait sets and threads are made after the last fork.
+    /// Starts it, and returns when it runs: what a thread allocates as it starts is no part of a task, and deaths are noticed from
+    /// here on. Every child was forked before: wait sets and threads are made after the last fork.
     pub(crate) fn start(live: &Arc<Live>) -> Result<Self, Error> {
         let set = Poller::new()?;
         set.add(&live.control, Woken::Control.token(), Watch::Edge)?;
         set.add(&live.takeover, Woken::Takeover.token(), Watch::Edge)?;
         live.supervisor.lock().unwrap_or_else(PoisonError::into_inner).watch(&set)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (flag, live) = (stop.clone(), live.clone());
+        let runs = Arc::new(Barrier::new(2));
+        let (flag, live, running) = (stop.clone(), live.clone(), runs.clone());
         let thread = LibraryThread::spawn("laneway", move |park| {
+            running.wait();
             let mut events = Events::new();
             let mut wake_at: Option<Instant> = None;
             while !flag.load(Ordering::Acquire) {
@@ -78,6 +80,7 @@ impl Background {
                 }
             }
         })?;
+        runs.wait();
         Ok(Self { thread, stop })
     }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use laneway_linux::{ChildHealth, Doing, TaskArgs, Worker};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
 use crate::harness::{self, switches};
 use crate::support::{Bench, Gate, until};
@@ -51,6 +52,25 @@ pub(crate) fn an_idle_tree_of_three_levels_never_wakes() {
     std::thread::sleep(WINDOW);
     assert_eq!(switches(&tree), before, "context switches by process and thread, {WINDOW:?} apart");
     tower.top.close().unwrap();
+}
+
+/// T-50: what a thread allocates as it starts is no part of a task, so the one in the background has started when init returns.
+pub(crate) fn the_background_thread_runs_when_init_returns() {
+    let names = || {
+        let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+        tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).collect::<Vec<_>>()
+    };
+    // On one CPU, where a new thread waits until the one that made it does.
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one).unwrap();
+    for _ in 0..20 {
+        let worker = Worker::builder().subs(1).build().unwrap();
+        worker.init().unwrap();
+        // A thread takes its name as its first step.
+        assert!(names().contains(&"laneway\n".to_owned()), "{:?}", names());
+        worker.close().unwrap();
+    }
 }
 
 fn is_busy(child: &ChildHealth) -> bool {
