@@ -1,7 +1,11 @@
 //! The error of this crate.
 
+mod callable;
+mod child;
+mod errno;
+mod wording;
+
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use laneway_core::chip::ChipError;
@@ -10,33 +14,14 @@ use laneway_core::engine::{EngineError, FailureKind};
 use laneway_core::ids::RunId;
 use laneway_core::lane::{ExitCause, Label};
 use laneway_core::model::ModelError;
-use laneway_core::wire::{Digest, Dtype, Namespace, TensorFault, WireError};
+use laneway_core::wire::{Dtype, Namespace, TensorFault, WireError};
+
+pub use callable::CallableError;
+pub use child::{CpuOverlap, Leftover, Place, StartCause};
+pub use errno::Errno;
 
 use crate::callable::{CallableName, Role};
-
-/// An error number of the kernel; prints as the kernel's own words for it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Errno(i32);
-
-impl Errno {
-    /// The number, as in `errno.h`.
-    #[must_use]
-    pub const fn raw(self) -> i32 {
-        self.0
-    }
-}
-
-impl From<rustix::io::Errno> for Errno {
-    fn from(errno: rustix::io::Errno) -> Self {
-        Self(errno.raw_os_error())
-    }
-}
-
-impl fmt::Display for Errno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        io::Error::from_raw_os_error(self.0).fmt(f)
-    }
-}
+use wording::{Listed, code_of, way_out};
 
 /// What can go wrong between this library and its user, its children and the operating system.
 ///
@@ -463,235 +448,9 @@ impl fmt::Debug for Error {
     }
 }
 
-/// What a call that came at the wrong time can be preceded by.
-fn way_out(state: &str) -> &'static str {
-    match state {
-        "NEW" => ": call init first",
-        "CLOSED" => ": build a new one",
-        "ATTACHED" => {
-            ": it belongs to the worker that it was added to, whose init starts it; an orchestration that captured a clone of it \
-             may use it"
-        }
-        _ => "",
-    }
-}
-
-/// What is found in a namespace, in words (R-12).
-const fn code_of(namespace: Namespace) -> &'static str {
-    match namespace {
-        Namespace::LocalPython => "host code, for SUB children, nested workers and children of a user's own kind",
-        Namespace::LocalChip => "chip callables",
-        Namespace::RemoteTaskDispatcher => "tasks of other hosts",
-    }
-}
-
 impl From<TensorFault> for Error {
     fn from(fault: TensorFault) -> Self {
         Self::Wire(fault.into())
-    }
-}
-
-/// What can go wrong with the name, the registration and the use of callables.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallableError {
-    /// No child of this worker could ever run it (R-4).
-    #[error("{callable} is {role}, and this worker has no such child: {}, or do not register it", .role.way_to_a_child())]
-    CallableKindUnsupported {
-        /// The callable.
-        callable: CallableName,
-        /// What it is.
-        role: Role,
-    },
-    /// All callable slots of a device are taken (R-8).
-    #[error("all {slots} callable slots of a chip are taken: unregister a callable first")]
-    LocalSlotExhausted {
-        /// How many there are.
-        slots: usize,
-    },
-    /// Bytes that are not the callable of that digest (R-1).
-    #[error("the bytes given for callable {digest} are not that callable")]
-    HashidDescriptorMismatch {
-        /// The digest.
-        digest: Digest,
-    },
-    /// A text that is no digest (R-1).
-    #[error("{text:?} is not the text form of a digest: `sha256:` and 64 lowercase hex digits")]
-    HashidFormatInvalid {
-        /// The text.
-        text: String,
-    },
-    /// Not every child could install it; those that did have forgotten it again (R-6).
-    #[error("{callable} is not registered: {}", Listed(.failures))]
-    RegisterPartialFailure {
-        /// The callable.
-        callable: CallableName,
-        /// Which children failed, and what each said.
-        failures: Vec<(Label, String)>,
-    },
-    /// A failed registration or unregistration could not be mended: which children have the callable is not known (R-6).
-    #[error("{callable} cannot be used any more in this worker, since it is not known which children have it: {what}")]
-    RegisterCleanupUncertain {
-        /// The callable.
-        callable: CallableName,
-        /// What happened.
-        what: String,
-    },
-    /// The same callable is being unregistered (R-7).
-    #[error("{callable} is being unregistered: register it again when that is over")]
-    RegisterTombstoneActive {
-        /// The callable.
-        callable: CallableName,
-    },
-    /// The same callable is being unregistered already (R-7).
-    #[error("{callable} is being unregistered already")]
-    UnregisterTombstoneActive {
-        /// The callable.
-        callable: CallableName,
-    },
-    /// A function that the children do not have (R-13).
-    #[error(
-        "{function} does not lie in an image that was mapped before the children were forked: register a library symbol \
-         instead, or load the library before init"
-    )]
-    NotInImage {
-        /// The function.
-        function: String,
-    },
-    /// A library symbol that cannot be called in a child.
-    #[error("symbol {symbol} of {path} cannot be loaded: {reason}")]
-    Library {
-        /// The library.
-        path: String,
-        /// The symbol.
-        symbol: String,
-        /// Why.
-        reason: String,
-    },
-    /// A handle that this worker does not honour (R-2).
-    #[error("the handle of {callable} is not one of this worker's: {why}; register it here and use that handle")]
-    CallableHandleMutated {
-        /// The callable.
-        callable: CallableName,
-        /// Why.
-        why: &'static str,
-    },
-    /// Another function has the name (R-2).
-    #[error("the name {name:?} is taken by {taken}; {asked} needs another name")]
-    CallableNameTaken {
-        /// The name.
-        name: String,
-        /// The function that has it.
-        taken: String,
-        /// The function that was to have it.
-        asked: String,
-    },
-}
-
-/// What a child did instead of becoming ready.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum StartCause {
-    /// It reported an error, in its own words.
-    Failed(String),
-    /// It ended.
-    Died(ExitCause),
-    /// It was not ready when the time was over.
-    Late {
-        /// The time.
-        after: Duration,
-    },
-    /// It published a pipeline depth that does not exist.
-    Depth {
-        /// What it published.
-        depth: u64,
-    },
-    /// It published a state that a starting child cannot be in.
-    Illegal {
-        /// The state word.
-        found: i32,
-    },
-}
-
-impl fmt::Display for StartCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(text) => f.write_str(text),
-            Self::Died(cause) => cause.fmt(f),
-            Self::Late { after } => {
-                write!(f, "it was not ready after {after:?}; raise init_timeout if it needs longer")
-            }
-            Self::Depth { depth } => write!(f, "it published pipeline depth {depth}, legal are 1 and 2"),
-            Self::Illegal { found } => write!(f, "it published state {found}, which a starting child cannot be in"),
-        }
-    }
-}
-
-/// Where a child lives, as messages show it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// In the process with this id.
-    Process(i32),
-    /// In a thread of the process that is its parent (P-27).
-    Thread,
-}
-
-impl Place {
-    /// The process id, of a child that has a process of its own.
-    #[must_use]
-    pub const fn pid(self) -> Option<i32> {
-        match self {
-            Self::Process(pid) => Some(pid),
-            Self::Thread => None,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Process(pid) => write!(f, "pid {pid}"),
-            Self::Thread => f.write_str("a thread of this process"),
-        }
-    }
-}
-
-/// Two children that were given some CPUs both.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CpuOverlap {
-    /// One of them.
-    pub one: Label,
-    /// The other.
-    pub other: Label,
-    /// What both may run on, lowest first.
-    pub cpus: Vec<usize>,
-}
-
-/// Device memory that nobody freed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Leftover {
-    /// Allocations.
-    pub allocations: usize,
-    /// Bytes of all of them.
-    pub bytes: u64,
-}
-
-impl fmt::Display for Leftover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = if self.allocations == 1 { "" } else { "s" };
-        write!(f, "{} allocation{s} of {} bytes", self.allocations, self.bytes)
-    }
-}
-
-/// Pairs as a sentence lists them.
-struct Listed<'a, A, B>(&'a [(A, B)]);
-
-impl<A: fmt::Display, B: fmt::Display> fmt::Display for Listed<'_, A, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (who, what)) in self.0.iter().enumerate() {
-            write!(f, "{}{who}: {what}", if i == 0 { "" } else { ", " })?;
-        }
-        Ok(())
     }
 }
 
