@@ -216,6 +216,14 @@ pub enum ChipError {
         /// The base of the allocation around it.
         base: DeviceAddress,
     },
+    /// C-16: nobody knows whether the device has freed it, so it is counted as live, and neither named nor freed again.
+    #[error("free of {address}: {reason}; it may be free or not, so it counts as live and is not used or freed again")]
+    FreeUnproven {
+        /// The base of the allocation.
+        address: DeviceAddress,
+        /// How the free ended.
+        reason: Reason,
+    },
     /// A range that starts in an allocation and leaves it.
     #[error("{call}: {bytes} bytes at {address} leave the allocation of {size} bytes at {base}")]
     OutOfBounds {

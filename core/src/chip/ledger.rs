@@ -6,18 +6,27 @@ use super::{Call, ChipError, DeviceAddress};
 
 /// One allocation of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Allocation {
-    /// May be named by copies and tensors.
-    Live { bytes: u64 },
-    /// Its free was accepted and waits for tasks that still name it: nothing new may name it.
-    Freeing { bytes: u64 },
+struct Allocation {
+    bytes: u64,
+    state: State,
 }
 
-impl Allocation {
-    const fn bytes(self) -> u64 {
-        match self {
-            Self::Live { bytes } | Self::Freeing { bytes } => bytes,
-        }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum State {
+    /// May be named by copies and tensors.
+    Live,
+    /// As live. If the device hands it out again, the free was done all the same.
+    Refused,
+    /// Its free was accepted and waits for tasks that still name it: nothing new may name it.
+    Freeing,
+    /// The device was asked to free it and has not answered, and maybe never will. Nothing may name it, and nobody asks a
+    /// second time: the device may have given it to somebody else.
+    Asked,
+}
+
+impl State {
+    const fn may_be_named(self) -> bool {
+        matches!(self, Self::Live | Self::Refused)
     }
 }
 
@@ -57,19 +66,23 @@ impl DeviceLedger {
     ///
     /// # Errors
     /// [`ChipError::Failed`] if the runtime handed out memory that is live already, or that wraps around: it cannot be
-    /// trusted any more.
+    /// trusted any more. What it was asked to free is live only for as long as it does not hand it out.
     pub fn enter(&mut self, base: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
         let refused = |reason| Err(ChipError::Failed { call: Call::Malloc, code: -1, reason });
         let Some(end) = base.checked_add(bytes) else {
             return refused(super::Reason::new(format_args!("{bytes} bytes at {base} wrap around")));
         };
-        let before = self.allocations.range(..end).next_back();
-        if let Some((other, allocation)) = before
-            && (*other == base || other.0.saturating_add(allocation.bytes()) > base.0)
+        while let Some((&other, allocation)) = self.allocations.range(..end).next_back()
+            && (other == base || other.0.saturating_add(allocation.bytes) > base.0)
         {
-            return refused(super::Reason::new(format_args!("{base} was handed out inside {other}, which is live")));
+            if matches!(allocation.state, State::Live | State::Freeing) {
+                return refused(super::Reason::new(format_args!(
+                    "{base} was handed out inside {other}, which is live"
+                )));
+            }
+            self.allocations.remove(&other);
         }
-        self.allocations.insert(base, Allocation::Live { bytes });
+        self.allocations.insert(base, Allocation { bytes, state: State::Live });
         Ok(())
     }
 
@@ -79,7 +92,7 @@ impl DeviceLedger {
     /// [`ChipError::NotDeviceMemory`] or [`ChipError::OutOfBounds`].
     pub fn check(&self, call: Call, address: DeviceAddress, bytes: u64) -> Result<(), ChipError> {
         let (base, size) = match self.around(address) {
-            Some((base, Allocation::Live { bytes })) => (base, bytes),
+            Some((base, allocation)) if allocation.state.may_be_named() => (base, allocation.bytes),
             _ => return Err(ChipError::NotDeviceMemory { call, address }),
         };
         match (address.0 - base.0).checked_add(bytes) {
@@ -94,47 +107,68 @@ impl DeviceLedger {
     /// # Errors
     /// [`ChipError::NotDeviceMemory`] or [`ChipError::NotABase`]; a second free of one allocation is the former.
     pub fn begin_free(&mut self, base: DeviceAddress) -> Result<u64, ChipError> {
-        let unknown = ChipError::NotDeviceMemory { call: Call::Free, address: base };
         match self.around(base) {
-            Some((found, Allocation::Live { bytes })) if found == base => {
-                self.allocations.insert(base, Allocation::Freeing { bytes });
-                Ok(bytes)
+            Some((found, allocation)) if allocation.state.may_be_named() && found == base => {
+                self.allocations.insert(base, Allocation { state: State::Freeing, ..allocation });
+                Ok(allocation.bytes)
             }
-            Some((found, Allocation::Live { .. })) => Err(ChipError::NotABase { address: base, base: found }),
-            _ => Err(unknown),
+            Some((found, allocation)) if allocation.state.may_be_named() => {
+                Err(ChipError::NotABase { address: base, base: found })
+            }
+            _ => Err(ChipError::NotDeviceMemory { call: Call::Free, address: base }),
         }
+    }
+
+    /// The device is about to be asked for the free that was begun. Until [`freed`](Self::freed) or
+    /// [`free_failed`](Self::free_failed) says what it answered nobody knows whether the allocation is there, and if no
+    /// answer ever comes it stays so: it is listed as [`live`](Self::live), and neither named nor freed again.
+    pub fn asked(&mut self, base: DeviceAddress) {
+        self.end_free(base, State::Asked);
     }
 
     /// The free that was begun has been done.
     pub fn freed(&mut self, base: DeviceAddress) {
-        if let Some(Allocation::Freeing { .. }) = self.allocations.get(&base) {
+        if let Some(Allocation { state: State::Freeing | State::Asked, .. }) = self.allocations.get(&base) {
             self.allocations.remove(&base);
         }
     }
 
     /// The free that was begun was refused by the device: the allocation is live as before.
     pub fn free_failed(&mut self, base: DeviceAddress) {
-        if let Some(allocation) = self.allocations.get_mut(&base) {
-            *allocation = Allocation::Live { bytes: allocation.bytes() };
+        self.end_free(base, State::Refused);
+    }
+
+    fn end_free(&mut self, base: DeviceAddress, state: State) {
+        if let Some(allocation) = self.allocations.get_mut(&base)
+            && !allocation.state.may_be_named()
+        {
+            allocation.state = state;
         }
     }
 
     /// What has not been freed, lowest first: base and size in bytes. Reported at close.
     pub fn live(&self) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
-        self.allocations.iter().map(|(base, allocation)| (*base, allocation.bytes()))
+        self.select(|_| true)
     }
 
     /// What waits to be freed.
     pub fn freeing(&self) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
-        self.allocations.iter().filter_map(|(base, allocation)| match allocation {
-            Allocation::Freeing { bytes } => Some((*base, *bytes)),
-            Allocation::Live { .. } => None,
-        })
+        self.select(|state| state == State::Freeing)
+    }
+
+    /// What is live without a free that was begun: whoever closes the device may free it.
+    pub fn held(&self) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
+        self.select(State::may_be_named)
+    }
+
+    fn select(&self, these: fn(State) -> bool) -> impl Iterator<Item = (DeviceAddress, u64)> + '_ {
+        let selected = self.allocations.iter().filter(move |(_, allocation)| these(allocation.state));
+        selected.map(|(base, allocation)| (*base, allocation.bytes))
     }
 
     fn around(&self, address: DeviceAddress) -> Option<(DeviceAddress, Allocation)> {
         let (base, allocation) = self.allocations.range(..=address).next_back()?;
-        let inside = address.0 - base.0 < allocation.bytes() || address == *base;
+        let inside = address.0 - base.0 < allocation.bytes || address == *base;
         inside.then_some((*base, *allocation))
     }
 }
@@ -190,6 +224,47 @@ mod tests {
         ledger.begin_free(BASE).unwrap();
         ledger.freed(BASE);
         assert!(ledger.live().eq([(at(64), 32)]));
+    }
+
+    /// C-16, T-46: a free that was asked for and not answered is counted once, named by nothing, and asked for by nobody
+    /// again.
+    #[test]
+    fn a_free_without_an_answer_is_listed_and_never_repeated() {
+        let mut ledger = ledger();
+        ledger.begin_free(BASE).unwrap();
+        ledger.asked(BASE);
+        assert!(ledger.live().eq([(BASE, 64), (at(64), 32)]));
+        assert!(ledger.held().eq([(at(64), 32)]));
+        assert_eq!(ledger.freeing().count(), 0);
+        let unknown = |call| ChipError::NotDeviceMemory { call, address: BASE };
+        assert_eq!(ledger.begin_free(BASE), Err(unknown(Call::Free)));
+        assert_eq!(ledger.check(Call::CopyTo, BASE, 1), Err(unknown(Call::CopyTo)));
+        // The answer may still come.
+        ledger.free_failed(BASE);
+        ledger.check(Call::CopyTo, BASE, 64).unwrap();
+        ledger.begin_free(BASE).unwrap();
+        ledger.asked(BASE);
+        ledger.freed(BASE);
+        assert!(ledger.live().eq([(at(64), 32)]));
+    }
+
+    /// C-16: what a device hands out again was freed, whatever became of its answer.
+    #[test]
+    fn memory_that_was_asked_for_or_refused_may_be_handed_out_again() {
+        let mut ledger = ledger();
+        for base in [BASE, at(64)] {
+            ledger.begin_free(base).unwrap();
+            assert!(ledger.enter(base, 8).is_err(), "{base} waits for a task that names it");
+        }
+        ledger.asked(BASE);
+        ledger.free_failed(at(64));
+        ledger.enter(at(16), 64).unwrap();
+        assert!(ledger.live().eq([(at(16), 64)]), "it lies in both");
+        // The answer to the free of one that is gone says nothing about what is there now.
+        ledger.enter(BASE, 16).unwrap();
+        ledger.freed(BASE);
+        ledger.free_failed(BASE);
+        assert!(ledger.held().eq([(BASE, 16), (at(16), 64)]));
     }
 
     /// T-46: equal numbers on two devices are two allocations.

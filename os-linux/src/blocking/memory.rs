@@ -24,7 +24,8 @@ pub trait DeviceMemory: Send + Sync {
     /// Frees the allocation at `base`.
     ///
     /// # Errors
-    /// The device's own failure; the allocation is live as before.
+    /// The device's own failure; the allocation is live as before. After a panic nobody knows whether it is, so it is
+    /// reported as live, and neither named nor freed again ([`ChipError::FreeUnproven`]).
     fn free(&self, base: DeviceAddress) -> Result<(), ChipError>;
 
     /// Copies host memory to the device.

@@ -199,6 +199,12 @@ impl<D: BlockingDevice> Blocking<D> {
             ask(self.device.memory().ok_or_else(|| ChipError::Unsupported { call, reason: reason() })?)
         })
     }
+
+    /// Has the device free an allocation of its memory. Who panics half-way may have done it or not.
+    fn free_now(&self, base: DeviceAddress) -> Result<(), ChipError> {
+        let freed = panics::catch(|| self.device.memory().map_or(Ok(()), |memory| memory.free(base)));
+        freed.unwrap_or_else(|text| Err(ChipError::FreeUnproven { address: base, reason: panicked(&text) }))
+    }
 }
 
 // ANCHOR: trait
@@ -306,9 +312,11 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
     fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
         self.with_memory(Call::Free, |_| Ok(()))?;
         self.ledger.begin_free(base)?;
-        let freed = self.with_memory(Call::Free, |memory| memory.free(base));
+        self.ledger.asked(base);
+        let freed = self.free_now(base);
         match freed {
             Ok(()) => self.ledger.freed(base),
+            Err(ChipError::FreeUnproven { .. }) => {}
             Err(_) => self.ledger.free_failed(base),
         }
         freed
@@ -353,9 +361,8 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
         for slot in loaded {
             answer = answer.and(guarded(Call::Shutdown, || callables.remove(slot).map(drop)));
         }
-        for (base, _) in ledger.live() {
-            let free = || self.device.memory().map_or(Ok(()), |memory| memory.free(base));
-            answer = answer.and(guarded(Call::Free, free));
+        for (base, _) in ledger.held() {
+            answer = answer.and(self.free_now(base));
         }
         answer
     }

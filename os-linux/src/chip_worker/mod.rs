@@ -158,7 +158,8 @@ impl ChipWorker {
     /// Frees the allocation with exactly this base; at once, or when no run names it any more (C-16).
     ///
     /// # Errors
-    /// [`Error::Chip`]: it is no live allocation of this device, or not its base.
+    /// [`Error::Chip`]: it is no live allocation of this device, or not its base; or the device refuses, and it is live as
+    /// before. After a [`ChipError::FreeUnproven`] it is reported by [`close`](Self::close), and not freed again.
     pub fn free(&self, base: DeviceAddress) -> Result<(), Error> {
         self.shared.with(Call::Free, |open| open.free(base))
     }

@@ -43,10 +43,8 @@ impl DeviceBooks {
     /// What was never freed, by worker.
     pub(crate) fn left(&self) -> impl Iterator<Item = (EndpointIndex, Leftover)> + '_ {
         (0..).map(EndpointIndex).zip(&self.ledgers).filter_map(|(endpoint, ledger)| {
-            // What waits for a task was freed as far as its user is concerned.
-            let freed = |base| ledger.freeing().any(|(freeing, _)| freeing == base);
-            let left = ledger.live().filter(|(base, _)| !freed(*base));
-            let (allocations, bytes) = left.fold((0, 0), |(n, sum), (_, bytes)| (n + 1, sum + bytes));
+            // What waits for a task or an answer was freed as far as its user is concerned.
+            let (allocations, bytes) = ledger.held().fold((0, 0), |(n, sum), (_, bytes)| (n + 1, sum + bytes));
             (allocations > 0).then_some((endpoint, Leftover { allocations, bytes }))
         })
     }
@@ -100,12 +98,10 @@ impl DeviceBooks {
     #[cold]
     fn send_deferred<W: Words, O: Observer>(&mut self, driver: &mut Driver<W, O>) {
         let Self { ledgers, deferred, sent } = self;
-        for (index, ledger) in ledgers.iter().enumerate() {
+        for (index, ledger) in ledgers.iter_mut().enumerate() {
             let Some(worker) = WorkerId::new(index as i32) else { continue };
+            let before = sent.len();
             for (base, bytes) in ledger.freeing() {
-                if sent.iter().any(|(other, address, _)| (*other, *address) == (worker, base)) {
-                    continue;
-                }
                 let range = ByteRange { start: base.0, end: base.0.saturating_add(bytes) };
                 let request = ControlRequest::Free { address: base.0 };
                 if driver.engine().unfinished_names(Memory::Device(worker), range) {
@@ -118,6 +114,7 @@ impl DeviceBooks {
                     Err(_) => *deferred = true,
                 }
             }
+            sent[before..].iter().for_each(|(_, base, _)| ledger.asked(*base));
         }
     }
 }

@@ -45,7 +45,8 @@ impl Worker {
     /// Frees the allocation with exactly this base: at once, or when no unfinished task names it any more.
     ///
     /// # Errors
-    /// [`Error::Chip`] if it is no live allocation of this worker, or not its base; nothing was sent then.
+    /// [`Error::Chip`] if it is no live allocation of this worker, or not its base; nothing was sent then. [`Error::Control`]
+    /// with what the chip says; the allocation is live as before, unless that says otherwise.
     pub fn free(&self, worker: WorkerId, base: DeviceAddress) -> Result<(), Error> {
         let live = self.live("free")?;
         let mut inner = live.lock();
@@ -54,6 +55,8 @@ impl Worker {
             inner.devices.defer();
             return Ok(());
         }
+        // Another thread may be given the same memory before this one hears that it is free.
+        inner.devices.ledger(worker)?.asked(base);
         drop(inner);
         let answer = live.control(worker, &ControlRequest::Free { address: base.0 });
         live.lock().devices.settle_free(worker, base, answer.is_ok());

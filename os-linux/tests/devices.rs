@@ -1,0 +1,20 @@
+//! Devices of a user's own that misbehave, with nothing but the public interface: in processes, and once more in threads.
+
+#[path = "devices/freeing.rs"]
+mod freeing;
+mod harness;
+#[path = "devices/support.rs"]
+mod support;
+
+use freeing::*;
+
+fn main() -> std::process::ExitCode {
+    harness::main_in_both_modes(
+        harness::cases![
+            a_free_that_panics_names_its_allocation_and_close_reports_it_once,
+            memory_whose_free_panicked_can_be_handed_out_again,
+            a_chip_worker_reports_an_allocation_whose_free_panicked_and_frees_it_once,
+        ],
+        &[],
+    )
+}
