@@ -176,6 +176,12 @@ fn main() -> ExitCode {
     if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// On one CPU a child that is kept on one looks like any other.
+fn can_tell(case: &&str) -> bool {
+    *case != "tree/looking/a_child_runs_on_the_cpus_that_it_was_given"
+        || std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
+}
+
 fn judge_a_share(share: usize) -> ExitCode {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_wanted = |suspect: &Suspect| wanted.as_ref().is_none_or(|part| suspect.name().contains(part.as_str()));
@@ -185,7 +191,7 @@ fn judge_a_share(share: usize) -> ExitCode {
         let mut backend = Faulty { fault, profile, right: Box::new(simulator(profile)) };
         let report = Runner::new(suspect.filter()).timeout(LIMIT).run(&mut backend, |_| {});
         let failed: BTreeSet<&str> = report.failures().map(|entry| entry.case.as_str()).collect();
-        let expected: BTreeSet<&str> = suspect.caught_by.iter().copied().collect();
+        let expected: BTreeSet<&str> = suspect.caught_by.iter().copied().filter(can_tell).collect();
         let (name, count) = (suspect.name(), failed.len());
         if failed == expected && !failed.is_empty() {
             println!("mutant {name:<44} caught by {count}");

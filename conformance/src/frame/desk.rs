@@ -86,6 +86,8 @@ impl<'a> Desk<'a> {
         for (number, a_while) in WHILES.into_iter().enumerate() {
             match Self::once(backend, device.as_mut(), frames, needs, run, a_while) {
                 (Err(_), Time::WasUp) if number + 1 < WHILES.len() => {
+                    // Closed first: a backend may have one device that is open once.
+                    drop(device);
                     device = backend.open(&needs.setup).must("another device")?;
                 }
                 (verdict, _) => return verdict,

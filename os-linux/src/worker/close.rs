@@ -101,6 +101,10 @@ impl Shared {
                     }
                     State::Ready { live, .. } => {
                         self.door.shut();
+                        // Before anybody can see that it closes: from there on nothing starts.
+                        if runs == Runs::Abandon {
+                            live.abandon();
+                        }
                         let closing = State::Closing { live: live.clone() };
                         match std::mem::replace(&mut *state, closing) {
                             State::Ready { live, background } => break (live, background),
@@ -140,8 +144,6 @@ impl Live {
         inner.closing = true;
         self.board.state(WorkerState::Closing);
         if runs == Runs::Abandon {
-            drop(inner);
-            self.abandon();
             return Ok(());
         }
         let deadline = clock::now().saturating_add(self.config.drain_budget);
