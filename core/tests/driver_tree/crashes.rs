@@ -3,6 +3,8 @@
 use laneway_core::ids::EndpointIndex;
 use laneway_core::wire::control::ControlRequest;
 
+use crate::device::{QUICK, SLOW};
+use crate::kind::{FAILS, Kind, UNKNOWN, digest};
 use crate::world::*;
 
 /// Two runs over two children of a kind, with failures and controls, child 0 dying after `left` writes. Returns whether it

@@ -8,6 +8,8 @@ use laneway_core::lane::Poison;
 use laneway_core::model::TaskArgs;
 use laneway_core::wire::control::ControlRequest;
 
+use crate::device::{HANGS, QUICK, SLOW};
+use crate::kind::{FAILS, Kind, digest};
 use crate::world::*;
 
 const MALLOC: ControlRequest = ControlRequest::Malloc { bytes: 21 };

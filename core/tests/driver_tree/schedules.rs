@@ -6,6 +6,8 @@ use laneway_core::driver::ControlTicket;
 use laneway_core::ids::{EndpointIndex, RunId};
 use laneway_core::wire::control::ControlRequest;
 
+use crate::device::{QUICK, SLOW};
+use crate::kind::{FAILS, Kind, UNKNOWN, digest};
 use crate::world::*;
 
 /// xorshift64*.

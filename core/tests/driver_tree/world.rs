@@ -1,242 +1,26 @@
-//! One level: an engine with its driver, children on plain arrays, and a monitor that sees every device.
+//! One level: an engine with its driver, children on plain arrays, and the clock.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
-use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Frames, Label, Step, Wake};
+use laneway_core::driver::{Doorbells, Driver, EndpointSpec, ExitCause, Label, Step, Wake};
 use laneway_core::engine::{Config, Engine, Range, RangeKind, Submission, Target, WorkerClass, WorkerSpec};
 use laneway_core::ids::{EndpointIndex, RunId, SubId, WorkerId};
-use laneway_core::lane::{Start, poll_start, prepare_region};
-use laneway_core::mailbox::{ArrayWords, LongText, Words, extension};
+use laneway_core::lane::{Frames, Start, poll_start, prepare_region};
+use laneway_core::mailbox::{ArrayWords, LongText, extension};
 use laneway_core::model::TaskArgs;
-use laneway_core::serve::{
-    Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
-};
+use laneway_core::serve::{Child, ChildSpec, ParentBell, Served, publish_ready};
 use laneway_core::time::Instant;
-use laneway_core::wire::control::ControlRequest;
-use laneway_core::wire::frame::{self, REGION_BYTES};
-use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype, Protocol, TaskArgsView, extension as layout};
+use laneway_core::wire::{AddressSpace, ChipTensor, Dtype, Protocol};
+
+use crate::device::{Device, Monitor};
+use crate::kind::{Kind, digest};
+use crate::mailbox::{Died, Tripwire, mailbox, put_back};
 
 /// Buffers of a level: they exist by address only.
 pub(crate) const BUFFERS: u64 = 3;
 const BASE: u64 = 1 << 40;
-
-/// A callable that every child knows; its first byte says how the task behaves.
-pub(crate) fn digest(behaviour: u8) -> Digest {
-    let mut digest = Digest([7; 32]);
-    digest.0[0] = behaviour;
-    digest
-}
-
-/// Behaviours, in the first byte of the digest.
-pub(crate) const QUICK: u8 = 0;
-/// Takes three polls.
-pub(crate) const SLOW: u8 = 3;
-/// Fails when it is launched.
-pub(crate) const FAILS: u8 = 200;
-/// Is not known to any child.
-pub(crate) const UNKNOWN: u8 = 201;
-/// Never ends by itself.
-pub(crate) const HANGS: u8 = 202;
-
-/// What a child is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// Two frames, prepares beside a running one.
-    Concurrent,
-    /// Two frames, prepares alone.
-    Exclusive,
-    /// One frame, native.
-    Single,
-    /// One frame, one call.
-    Sub,
-}
-
-impl Kind {
-    fn frames(self) -> Frames {
-        match self {
-            Self::Concurrent | Self::Exclusive => Frames::Two,
-            Self::Single | Self::Sub => Frames::One,
-        }
-    }
-}
-
-/// Sees every device of the level.
-#[derive(Debug, Default)]
-pub(crate) struct Monitor {
-    /// Runs launched and not finalised, by child.
-    executing: BTreeMap<usize, RunId>,
-    /// The latest run that was ever launched.
-    latest: Option<RunId>,
-    /// For each buffer: the run that wrote it last, how far it came, and the child that writes it now.
-    buffers: BTreeMap<u64, (RunId, u64, Option<usize>)>,
-    pub(crate) launches: u64,
-    pub(crate) prepared_beside: u64,
-}
-
-impl Monitor {
-    /// E-3, L-14: two runs never execute at once, and a later run never before an earlier one.
-    fn launch(&mut self, child: usize, run: RunId, args: TaskArgsView<'_>) {
-        for tensor in args.tensors() {
-            // E-14, E-17, E-18: writers of one buffer run one after the other, in the order in which they were submitted.
-            let place = args.scalars()[0];
-            let (last_run, last, writer) = self.buffers.entry(tensor.byte_range().start).or_insert((run, 0, None));
-            assert_eq!(*writer, None, "two tasks write one buffer at once");
-            assert!(*last_run < run || *last < place, "task {place} of run {run} after task {last}");
-            (*last_run, *last, *writer) = (run, place, Some(child));
-        }
-        assert!(self.executing.values().all(|other| *other == run), "run {run} launched beside {:?}", self.executing);
-        assert!(self.latest.is_none_or(|latest| latest <= run), "run {run} launched after run {:?}", self.latest);
-        assert!(self.executing.insert(child, run).is_none(), "child {child} executes two runs");
-        self.latest = Some(run);
-        self.launches += 1;
-    }
-
-    /// The child has no run any more, by its end or by its own.
-    fn ended(&mut self, child: usize) {
-        self.executing.remove(&child);
-        for (_, _, writer) in self.buffers.values_mut() {
-            writer.take_if(|writer| *writer == child);
-        }
-    }
-}
-
-/// The device of one child.
-#[derive(Debug)]
-pub(crate) struct Device {
-    child: usize,
-    kind: Kind,
-    monitor: Rc<RefCell<Monitor>>,
-    prepared: Vec<u32>,
-    launched: Option<(u32, u32)>,
-    next: u32,
-}
-
-impl Runner for Device {
-    type Token = u32;
-
-    fn knows(&mut self, digest: &Digest) -> bool {
-        digest.0[0] != UNKNOWN
-    }
-
-    fn prepares_concurrently(&self) -> bool {
-        self.kind == Kind::Concurrent
-    }
-
-    fn prepare(&mut self, _: &Task<'_>, _: &mut Report) -> Result<u32, PrepareError> {
-        let others = self.prepared.len() + usize::from(self.launched.is_some());
-        assert!(others <= usize::from(self.kind == Kind::Concurrent), "L-12");
-        self.monitor.borrow_mut().prepared_beside += u64::from(self.launched.is_some());
-        self.next += 1;
-        self.prepared.push(self.next);
-        Ok(self.next)
-    }
-
-    fn launch(&mut self, token: u32, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
-        assert!(self.prepared.contains(&token) && self.launched.is_none(), "L-14");
-        let behaviour = task.digest.0[0];
-        if behaviour == FAILS {
-            let _ = write!(report, "{} said no", task.identity);
-            return Err(Failure::MESSAGE);
-        }
-        self.prepared.retain(|prepared| *prepared != token);
-        self.launched = Some((token, if behaviour == HANGS { u32::MAX } else { behaviour.into() }));
-        self.monitor.borrow_mut().launch(self.child, task.identity.run, task.args);
-        Ok(if self.kind == Kind::Sub { Launch::Complete } else { Launch::Running })
-    }
-
-    fn accepted(&mut self, _: u32) -> bool {
-        self.kind != Kind::Sub && self.launched.is_some()
-    }
-
-    fn poll(&mut self, token: u32, _: &mut Report) -> Result<Poll, Failure> {
-        let Some((launched, left)) = &mut self.launched else { panic!("poll without a launched run") };
-        assert_eq!(*launched, token);
-        if *left == 0 {
-            return Ok(Poll::Complete);
-        }
-        *left -= u32::from(*left != u32::MAX);
-        Ok(Poll::NotReady)
-    }
-
-    fn finalize(&mut self, token: u32, _: &mut Report) -> Result<(), Failure> {
-        let launched = self.launched.is_some_and(|(launched, _)| launched == token);
-        if launched {
-            self.launched = None;
-            self.monitor.borrow_mut().ended(self.child);
-        } else {
-            assert!(self.prepared.contains(&token), "L-15: run {token} finalised twice");
-            self.prepared.retain(|prepared| *prepared != token);
-        }
-        Ok(())
-    }
-
-    fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
-        match request {
-            ControlRequest::Malloc { bytes: 0 } => {
-                report.push_str("zero bytes");
-                Err(Failure::MESSAGE)
-            }
-            ControlRequest::Malloc { bytes } => Ok(bytes * 2),
-            _ => Ok(0),
-        }
-    }
-
-    fn shutdown(&mut self) {
-        assert!(self.prepared.is_empty() && self.launched.is_none(), "L-15: a run leaks at shutdown");
-    }
-}
-
-/// A mailbox as its child sees it, in which the child dies after a number of writes: SIGKILL between two instructions.
-#[derive(Debug)]
-pub(crate) struct Tripwire {
-    words: &'static ArrayWords,
-    left: Rc<Cell<u64>>,
-}
-
-/// Thrown where a child dies.
-struct Died;
-
-impl Tripwire {
-    fn count(&self) {
-        match self.left.get().checked_sub(1) {
-            Some(left) => self.left.set(left),
-            None => std::panic::resume_unwind(Box::new(Died)),
-        }
-    }
-}
-
-impl Words for Tripwire {
-    fn load(&self, at: usize) -> i32 {
-        self.words.load(at)
-    }
-    fn load_relaxed(&self, at: usize) -> i32 {
-        self.words.load_relaxed(at)
-    }
-    fn store(&self, at: usize, value: i32) {
-        self.count();
-        self.words.store(at, value);
-    }
-    fn store_relaxed(&self, at: usize, value: i32) {
-        self.count();
-        self.words.store_relaxed(at, value);
-    }
-    fn compare_exchange(&self, at: usize, expected: i32, new: i32) -> Result<(), i32> {
-        self.count();
-        self.words.compare_exchange(at, expected, new)
-    }
-    fn fence(&self) {}
-    fn read(&self, at: usize) -> u64 {
-        self.words.read(at)
-    }
-    fn write(&self, at: usize, value: u64) {
-        self.count();
-        self.words.write(at, value);
-    }
-}
 
 /// How far a child has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -289,40 +73,8 @@ pub(crate) struct World {
 impl Drop for World {
     fn drop(&mut self) {
         for words in self.words.drain(..) {
-            POOL.with_borrow_mut(|pool| pool.push(words));
+            put_back(words);
         }
-    }
-}
-
-thread_local! {
-    /// Mailboxes to be used again: ten thousand worlds would not fit into memory.
-    static POOL: RefCell<Vec<&'static ArrayWords>> = const { RefCell::new(Vec::new()) };
-}
-
-fn mailbox() -> &'static ArrayWords {
-    let pooled = POOL.with_borrow_mut(Vec::pop);
-    let words = pooled.unwrap_or_else(|| Box::leak(Box::new(ArrayWords::new(REGION_BYTES))));
-    // What these tests write lies in these pieces of each frame.
-    for frame in 0..3 {
-        let start = frame * 65_536;
-        for at in (0..1_400).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
-            zero(words, start + at);
-        }
-        for at in (65_216..65_536).step_by(8) {
-            zero(words, start + at);
-        }
-    }
-    words
-}
-
-/// W-8: every byte has one access width.
-fn zero(words: &ArrayWords, at: usize) {
-    let mut narrow = frame::NARROW_WORDS.iter().chain(&layout::NARROW_WORDS);
-    if narrow.any(|word| word / 8 * 8 == at % frame::FRAME_BYTES) {
-        words.store(at, 0);
-        words.store(at + 4, 0);
-    } else {
-        words.write(at, 0);
     }
 }
 
@@ -344,13 +96,12 @@ impl World {
             };
             let words = mailbox();
             prepare_region(&words);
-            let depth = if kind.frames() == Frames::Two { 2 } else { 0 };
-            let device =
-                Device { child: index, kind, monitor: monitor.clone(), prepared: vec![], launched: None, next: 0 };
+            let depth = kind.depth();
+            let device = Device::new(index, kind, monitor.clone());
             publish_ready(&words, depth);
             let spec = ChildSpec { frames: kind.frames(), protocol: Protocol::ChipTensors, depth };
             let left = Rc::new(Cell::new(u64::MAX));
-            let child = Child::new(Tripwire { words, left: left.clone() }, device, spec);
+            let child = Child::new(Tripwire::new(words, left.clone()), device, spec);
             let mut text = LongText::new();
             assert!(matches!(poll_start(&words, &mut text), Start::Ready { .. }));
             workers.push(WorkerSpec { class, endpoint, staging: kind.frames() == Frames::Two });
@@ -412,9 +163,9 @@ impl World {
         match served {
             Served::Worked | Served::Running => {}
             Served::Idle => {
-                extension::announce_sleep(&member.child.words().words);
+                extension::announce_sleep(&member.child.words().words());
                 if member.child.has_work() {
-                    extension::announce_awake(&member.child.words().words);
+                    extension::announce_awake(&member.child.words().words());
                 } else {
                     member.parked = true;
                 }
