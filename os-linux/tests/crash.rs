@@ -5,12 +5,16 @@ mod child;
 #[path = "crash/controls.rs"]
 mod controls;
 mod harness;
+#[path = "../../core/tests/device/kind.rs"]
+mod kind;
 #[path = "crash/level.rs"]
 mod level;
 #[path = "crash/parents.rs"]
 mod parents;
 #[path = "crash/points.rs"]
 mod points;
+#[path = "../../core/tests/device/runs.rs"]
+mod runs;
 #[path = "crash/seat.rs"]
 mod seat;
 #[path = "crash/stopping.rs"]

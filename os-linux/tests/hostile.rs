@@ -5,6 +5,10 @@ mod attacks;
 #[path = "crash/child.rs"]
 mod child;
 mod harness;
+#[path = "../../core/tests/device/kind.rs"]
+mod kind;
+#[path = "../../core/tests/device/runs.rs"]
+mod runs;
 #[path = "hostile/scribbler.rs"]
 mod scribbler;
 #[path = "crash/seat.rs"]

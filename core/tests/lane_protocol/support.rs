@@ -1,5 +1,8 @@
 //! A parent, a child and a scripted device on one plain array.
 
+#[path = "../device/runs.rs"]
+mod runs;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -18,6 +21,8 @@ use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::frame::{self, REGION_BYTES};
 use laneway_core::wire::{CallConfig, Digest, FrameState, Protocol};
+
+use runs::Runs;
 
 pub(crate) const KNOWN: Digest = Digest([1; 32]);
 pub(crate) const UNKNOWN: Digest = Digest([9; 32]);
@@ -50,9 +55,9 @@ pub(crate) struct Script {
     pub(crate) finalize_error: Option<Failure>,
     pub(crate) controls: VecDeque<Result<u64, Failure>>,
     pub(crate) text: String,
-    pub(crate) next: u32,
-    pub(crate) prepared: Vec<u32>,
-    pub(crate) launched: Option<(u32, u32)>,
+    pub(crate) runs: Runs,
+    /// Polls that the launched run still takes.
+    pub(crate) left: u32,
     pub(crate) accepted: bool,
     pub(crate) shut: bool,
 }
@@ -91,29 +96,24 @@ impl Runner for Device {
             return Err(error);
         }
         let mut script = self.0.borrow_mut();
-        let others = script.prepared.len() + usize::from(script.launched.is_some());
-        assert!(others <= usize::from(script.concurrent), "L-12: {others} runs are there already");
-        script.next += 1;
-        let token = script.next;
-        script.prepared.push(token);
+        let concurrent = script.concurrent;
+        let token = script.runs.prepare(concurrent);
         script.log.push(format!("prepare {dispatch}"));
         Ok(token)
     }
 
     fn launch(&mut self, token: u32, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
         let mut script = self.0.borrow_mut();
-        assert!(script.launched.is_none(), "L-14: launched before its predecessor was finalised");
-        assert!(script.prepared.contains(&token), "launch of a run that is not prepared");
+        script.runs.check_launch(token);
         let dispatch = task.identity.dispatch;
         if let Some(Err(failure)) = script.launches.pop_front() {
             script.log.push(format!("launch {dispatch} failed"));
             report.push_str("launch said no");
             return Err(failure);
         }
-        script.prepared.retain(|prepared| *prepared != token);
+        script.runs.launch(token);
         script.accepted = script.accepts_at_launch && !script.silent;
-        let polls = script.polls.unwrap_or(u32::MAX);
-        script.launched = Some((token, polls));
+        script.left = script.polls.unwrap_or(u32::MAX);
         script.log.push(format!("launch {dispatch}"));
         Ok(if script.blocking { Launch::Complete } else { Launch::Running })
     }
@@ -130,25 +130,17 @@ impl Runner for Device {
             return Err(failure);
         }
         let finish = std::mem::take(&mut script.finish);
-        let Some((launched, left)) = &mut script.launched else { panic!("poll without a launched run") };
-        assert_eq!(*launched, token);
-        if *left == 0 || finish {
+        script.runs.check_poll(token);
+        if script.left == 0 || finish {
             return Ok(Poll::Complete);
         }
-        *left -= 1;
+        script.left -= 1;
         Ok(Poll::NotReady)
     }
 
     fn finalize(&mut self, token: u32, report: &mut Report) -> Result<(), Failure> {
         let mut script = self.0.borrow_mut();
-        let before = script.prepared.len();
-        script.prepared.retain(|prepared| *prepared != token);
-        let was_prepared = script.prepared.len() != before;
-        let was_launched = script.launched.is_some_and(|(launched, _)| launched == token);
-        assert!(was_prepared != was_launched, "L-15: run {token} finalised twice");
-        if was_launched {
-            script.launched = None;
-        }
+        let was_launched = script.runs.finalize(token);
         script.accepted = false;
         script.log.push(format!("finalize {}", if was_launched { "launched" } else { "prepared" }));
         match script.finalize_error.take() {
@@ -169,7 +161,7 @@ impl Runner for Device {
 
     fn shutdown(&mut self) {
         let mut script = self.0.borrow_mut();
-        assert!(script.prepared.is_empty() && script.launched.is_none(), "L-15: a run leaks at shutdown");
+        assert!(script.runs.is_empty(), "L-15: a run leaks at shutdown");
         assert!(!script.shut, "the device is closed twice");
         script.shut = true;
         script.log.push("shutdown".into());

@@ -5,7 +5,6 @@ use std::mem::offset_of;
 use std::rc::Rc;
 use std::time::Duration;
 
-use laneway_core::driver::Frames;
 use laneway_core::mailbox::Words;
 use laneway_core::serve::{
     Child, ChildSpec, Failure, Launch, ParentBell, Poll, PrepareError, Report, Runner, Served, Task, publish_ready,
@@ -18,69 +17,31 @@ use laneway_linux::sys::lifeline::Lifeline;
 use laneway_linux::sys::park::{Backoff, Bed, Woke};
 use laneway_linux::sys::words::MappedWords;
 
+use crate::kind::{FAILS, Kind, UNKNOWN};
+use crate::runs::Runs;
 use crate::wire::{Phase, Wire, scratch};
 
-/// A callable that every child knows; its first byte says how the task behaves: the number of
-/// polls that it takes, or one of those below.
-pub(crate) fn digest(behaviour: u8) -> Digest {
-    let mut digest = Digest([7; 32]);
-    digest.0[0] = behaviour;
-    digest
-}
-
-/// Fails when it is launched.
-pub(crate) const FAILS: u8 = 200;
-/// Is not known to any child.
-pub(crate) const UNKNOWN: u8 = 201;
-/// Runs until the gate opens.
+/// A task that runs until the gate opens.
 pub(crate) const HOLDS: u8 = 202;
-
-/// Ends the process with status 23.
+/// A task that ends the process with status 23.
 pub(crate) const EXITS: u8 = 203;
 
 /// `Malloc` of so many bytes is served only once the gate for controls opens.
 pub(crate) const SLOW_CONTROL: u64 = 4_711;
-
-/// What a child is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// Two frames, prepares beside a running one.
-    Concurrent,
-    /// Two frames, prepares alone.
-    Exclusive,
-    /// One frame, native.
-    Single,
-    /// One frame, one call.
-    Sub,
-}
-
-impl Kind {
-    pub(crate) fn frames(self) -> Frames {
-        match self {
-            Self::Concurrent | Self::Exclusive => Frames::Two,
-            Self::Single | Self::Sub => Frames::One,
-        }
-    }
-
-    pub(crate) fn spec(self) -> ChildSpec {
-        let depth = if self.frames() == Frames::Two { 2 } else { 0 };
-        ChildSpec { frames: self.frames(), protocol: Protocol::ChipTensors, depth }
-    }
-}
 
 /// The device of a child. Each call of it begins and ends with a place to die, and panics where the child half breaks a rule
 /// of the run lane.
 pub(crate) struct Device {
     pub(crate) kind: Kind,
     pub(crate) wire: Rc<Wire>,
-    prepared: Vec<u32>,
-    launched: Option<(u32, u8)>,
-    next: u32,
+    runs: Runs,
+    /// Polls that the launched run still takes, or [`HOLDS`].
+    left: u8,
 }
 
 impl Device {
     pub(crate) fn new(kind: Kind, wire: Rc<Wire>) -> Self {
-        Self { kind, wire, prepared: Vec::new(), launched: None, next: 0 }
+        Self { kind, wire, runs: Runs::default(), left: 0 }
     }
 
     fn wait_for(&self, gate: usize) {
@@ -103,18 +64,12 @@ impl Runner for Device {
     }
 
     fn prepare(&mut self, _: &Task<'_>, _: &mut Report) -> Result<u32, PrepareError> {
-        self.wire.clone().during(Phase::Prepare, || {
-            let others = self.prepared.len() + usize::from(self.launched.is_some());
-            assert!(others <= usize::from(self.kind == Kind::Concurrent), "L-12");
-            self.next += 1;
-            self.prepared.push(self.next);
-            Ok(self.next)
-        })
+        self.wire.clone().during(Phase::Prepare, || Ok(self.runs.prepare(self.kind == Kind::Concurrent)))
     }
 
     fn launch(&mut self, token: u32, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
         self.wire.clone().during(Phase::Launch, || {
-            assert!(self.prepared.contains(&token) && self.launched.is_none(), "L-14");
+            self.runs.check_launch(token);
             let behaviour = task.digest.0[0];
             if behaviour == FAILS {
                 let _ = write!(report, "{} said no", task.identity);
@@ -123,8 +78,8 @@ impl Runner for Device {
             if behaviour == EXITS {
                 std::process::exit(23);
             }
-            self.prepared.retain(|prepared| *prepared != token);
-            self.launched = Some((token, if behaviour == HOLDS { HOLDS } else { behaviour % 8 }));
+            self.runs.launch(token);
+            self.left = if behaviour == HOLDS { HOLDS } else { behaviour % 8 };
             let launches = self.wire.scratch.read(scratch::LAUNCHES);
             self.wire.scratch.write(scratch::LAUNCHES, launches + 1);
             if self.kind != Kind::Sub {
@@ -138,30 +93,24 @@ impl Runner for Device {
     }
 
     fn accepted(&mut self, _: u32) -> bool {
-        self.kind != Kind::Sub && self.launched.is_some()
+        self.kind != Kind::Sub && self.runs.is_launched()
     }
 
     fn poll(&mut self, token: u32, _: &mut Report) -> Result<Poll, Failure> {
         self.wire.clone().during(Phase::Run, || {
-            let Some((launched, left)) = &mut self.launched else { panic!("poll without a launched run") };
-            assert_eq!(*launched, token);
-            let done = if *left == HOLDS { self.wire.scratch.read(scratch::GATE) != 0 } else { *left == 0 };
+            self.runs.check_poll(token);
+            let done = if self.left == HOLDS { self.wire.scratch.read(scratch::GATE) != 0 } else { self.left == 0 };
             if done {
                 return Ok(Poll::Complete);
             }
-            *left -= u8::from(*left != HOLDS);
+            self.left -= u8::from(self.left != HOLDS);
             Ok(Poll::NotReady)
         })
     }
 
     fn finalize(&mut self, token: u32, _: &mut Report) -> Result<(), Failure> {
         self.wire.clone().during(Phase::Finalise, || {
-            if self.launched.is_some_and(|(launched, _)| launched == token) {
-                self.launched = None;
-            } else {
-                assert!(self.prepared.contains(&token), "L-15: run {token} finalised twice");
-                self.prepared.retain(|prepared| *prepared != token);
-            }
+            self.runs.finalize(token);
             Ok(())
         })
     }
@@ -179,7 +128,7 @@ impl Runner for Device {
                 Ok(bytes.wrapping_mul(2))
             }
             ControlRequest::Unregister { .. } => {
-                assert!(self.prepared.is_empty() && self.launched.is_none(), "L-21");
+                assert!(self.runs.is_empty(), "L-21");
                 Ok(0)
             }
             ControlRequest::CommittedDeviceMemory => Ok(77),
@@ -189,7 +138,7 @@ impl Runner for Device {
 
     fn shutdown(&mut self) {
         self.wire.clone().during(Phase::Shutdown, || {
-            assert!(self.prepared.is_empty() && self.launched.is_none(), "L-15: a run leaks at shutdown");
+            assert!(self.runs.is_empty(), "L-15: a run leaks at shutdown");
         });
     }
 }
@@ -205,9 +154,10 @@ impl ParentBell for RingParent<'_> {
 
 /// From the first publication of a child to its exit status.
 pub(crate) fn serve<W: Words>(words: W, device: Device, bell: &Bell, parent: &Bell, lifeline: &Lifeline) -> i32 {
-    let spec = device.kind.spec();
+    let (frames, depth) = (device.kind.frames(), device.kind.depth());
+    let spec = ChildSpec { frames, protocol: Protocol::ChipTensors, depth };
     let mut ring = RingParent(parent);
-    publish_ready(&words, spec.depth);
+    publish_ready(&words, depth);
     ring.published();
     let mut bed = Bed::new(bell, lifeline, None).expect("a bed");
     let mut child = Child::new(words, device, spec);

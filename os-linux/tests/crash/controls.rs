@@ -10,7 +10,8 @@ use laneway_linux::sys::clock;
 use laneway_linux::sys::words::MappedWords;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::child::{HOLDS, Kind, SLOW_CONTROL, digest};
+use crate::child::{HOLDS, SLOW_CONTROL};
+use crate::kind::{Kind, digest};
 use crate::level::{Level, QUICK, endpoint};
 use crate::seat::{Footprint, shared_page};
 use crate::wire::scratch;

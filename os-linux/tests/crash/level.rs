@@ -16,7 +16,8 @@ use laneway_linux::sys::clock;
 use laneway_linux::sys::eventfd::Bell;
 use laneway_linux::sys::words::MappedWords;
 
-use crate::child::{Device, Kind, digest, serve};
+use crate::child::{Device, serve};
+use crate::kind::{Kind, digest};
 use crate::seat::{HANGS, Seat, sleep, spec_of};
 use crate::tripwire::Tripwire;
 use crate::wire::Wire;

@@ -12,8 +12,8 @@ use laneway_linux::sys::lifeline::AtHangUp;
 use laneway_linux::sys::words::MappedWords;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper};
 
-use crate::child::Kind;
 use crate::harness::{Channel, LIMIT, in_time, is_ready_within};
+use crate::kind::Kind;
 use crate::level::Level;
 use crate::points::{story, taken_back};
 use crate::seat::{HANGS, shared_page};

@@ -11,8 +11,9 @@ use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
 use laneway_linux::sys::words::MappedWords;
 
-use crate::child::{FAILS, HOLDS, Kind, UNKNOWN, digest};
+use crate::child::HOLDS;
 use crate::harness::in_time;
+use crate::kind::{FAILS, Kind, UNKNOWN, digest};
 use crate::level::{Level, QUICK, SLOW, endpoint};
 use crate::seat::{Footprint, shared_page};
 use crate::wire::{Phase, scratch};

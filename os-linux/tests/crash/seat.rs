@@ -20,7 +20,7 @@ use laneway_linux::sys::region::{Region, Sharing};
 use laneway_linux::sys::words::MappedWords;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::child::Kind;
+use crate::kind::Kind;
 use crate::wire::scratch;
 
 /// Whatever takes longer hangs.

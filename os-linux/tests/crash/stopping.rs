@@ -10,7 +10,8 @@ use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::frame::{FRAME_BYTES, FRAMES};
 use laneway_linux::sys::clock;
 
-use crate::child::{EXITS, FAILS, Kind, digest};
+use crate::child::EXITS;
+use crate::kind::{FAILS, Kind, digest};
 use crate::level::{Level, QUICK, SLOW};
 use crate::seat::{Footprint, HANGS, shared_page, sleep};
 

@@ -14,7 +14,8 @@ use laneway_linux::sys::clock;
 use laneway_linux::sys::eventfd::Bell;
 use laneway_linux::sys::words::MappedWords;
 
-use crate::child::{Device, Kind, digest, serve};
+use crate::child::{Device, serve};
+use crate::kind::{Kind, digest};
 use crate::scribbler::{Dice, LATE_WRITES, Scribbler, WRITES};
 use crate::seat::{Footprint, HANGS, Seat, shared_page, sleep, spec_of};
 use crate::wire::{Wire, scratch};
