@@ -4,43 +4,23 @@
 //! and, where valgrind is installed, instructions: each case is run there with two sizes, and the difference divided,
 //! so that construction does not count. `-- --quick` takes one round and no valgrind.
 
-use std::hint::black_box;
+mod load;
+
 use std::process::Command;
 use std::time::Instant;
 
-use laneway_core::engine::{
-    Action, Config, Engine, Outcome, Range, RangeKind, RingSpec, Submission, Target, WorkerClass, WorkerSpec,
-};
-use laneway_core::ids::{EndpointIndex, RunId, WorkerId};
+use laneway_core::engine::{Config, Engine, RingSpec};
+use laneway_core::ids::RunId;
 use laneway_core::model::TaskArgs;
-use laneway_core::wire::{AddressSpace, ChipTensor, Digest, Dtype};
+use laneway_core::wire::{AddressSpace, ChipTensor, Dtype};
 
-const BUFFER: u64 = 1 << 30;
-const BUFFER_BYTES: u64 = 1 << 30;
+use load::{BUFFER, arguments, end, engine_of, page, serve, submission};
 
 /// Tasks of one run in the cases that measure a single task.
 const RUN: u64 = 64;
 
-const DIGEST: Digest = Digest([7; 32]);
-
-fn id(raw: usize) -> WorkerId {
-    WorkerId::new(raw as i32).expect("not negative")
-}
-
-fn engine_with(workers: usize, config: Config) -> Engine {
-    let spec = |index: usize| WorkerSpec {
-        class: WorkerClass::NextLevel(id(index)),
-        endpoint: EndpointIndex(index as u16),
-        staging: false,
-    };
-    let specs: Vec<_> = (0..workers).map(spec).collect();
-    let mut engine = Engine::new(&config, 2, &specs).expect("a valid config");
-    engine.add_range(Range { base: BUFFER, bytes: BUFFER_BYTES, kind: RangeKind::Buffer }).expect("free");
-    engine
-}
-
 fn engine() -> Engine {
-    engine_with(1, config())
+    engine_of(1, &config())
 }
 
 fn config() -> Config {
@@ -48,50 +28,13 @@ fn config() -> Config {
     Config { rings: [ring, RingSpec::default(), RingSpec::default(), RingSpec::default()], ..Config::default() }
 }
 
-fn slice(index: u64) -> ChipTensor {
-    ChipTensor::contiguous(BUFFER + index * 4096, 4096, Dtype::F32, &[1024], AddressSpace::Host).expect("valid")
-}
-
-/// A quarter each read, read, updated and overwritten.
-fn arguments(tensors: u64) -> TaskArgs {
-    let mut args = TaskArgs::new();
-    for index in 0..tensors {
-        match index % 4 {
-            0 | 1 => args.input(slice(index)),
-            2 => args.inout(slice(index)),
-            _ => args.output_existing(slice(index)),
-        };
-    }
-    args
-}
-
 fn submit(engine: &mut Engine, run: RunId, worker: usize, args: &TaskArgs) {
-    let submission = Submission {
-        target: Target::NextLevel(id(worker)),
-        digest: &DIGEST,
-        config: None,
-        members: &[args],
-        deadline: None,
-    };
-    engine.submit(run, &submission, &mut |_| {}).expect("room");
-}
-
-/// Hands everything out and completes it at once.
-fn pump(engine: &mut Engine) {
-    while let Some(action) = engine.next_action() {
-        let Action::Dispatch { ticket, .. } = action else { continue };
-        black_box(engine.payload(ticket).map(|payload| payload.blob.as_ptr()));
-        engine.accepted(ticket);
-        engine.completed(ticket, Outcome::Success);
-    }
-    black_box(engine.take_signals());
+    engine.submit(run, &submission(worker, &[args]), &mut |_| {}).expect("room");
 }
 
 fn finish(engine: &mut Engine, run: RunId) {
-    engine.close_submission(run).expect("open");
-    pump(engine);
-    assert!(engine.is_terminal(run));
-    engine.release(run).expect("known");
+    serve(engine);
+    end(engine, run);
 }
 
 /// `tasks` one after the other, each ended before the next is submitted.
@@ -100,7 +43,7 @@ fn singles(engine: &mut Engine, tasks: u64, worker: usize, args: &TaskArgs) {
         let run = engine.begin_run().expect("a lease");
         for _ in 0..RUN {
             submit(engine, run, worker, args);
-            pump(engine);
+            serve(engine);
         }
         finish(engine, run);
     }
@@ -109,7 +52,7 @@ fn singles(engine: &mut Engine, tasks: u64, worker: usize, args: &TaskArgs) {
 /// Chains of 1,000 updates of one tensor, submitted whole.
 fn chain(engine: &mut Engine, tasks: u64) {
     let mut args = TaskArgs::new();
-    args.inout(slice(0));
+    args.inout(page(0));
     for _ in 0..tasks / 1000 {
         let run = engine.begin_run().expect("a lease");
         for _ in 0..1000 {
@@ -124,9 +67,9 @@ fn fan_in(engine: &mut Engine, edges: u64) {
     let mut reader = TaskArgs::new();
     let writers: Vec<TaskArgs> = (0..256)
         .map(|index| {
-            reader.input(slice(index));
+            reader.input(page(index));
             let mut args = TaskArgs::new();
-            args.output_existing(slice(index));
+            args.output_existing(page(index));
             args
         })
         .collect();
@@ -151,7 +94,7 @@ fn small_window(engine: &mut Engine, tasks: u64) {
             submit(engine, run, 0, &args);
         }
         engine.scope_end(run).expect("open");
-        pump(engine);
+        serve(engine);
     }
     finish(engine, run);
 }
@@ -159,7 +102,7 @@ fn small_window(engine: &mut Engine, tasks: u64) {
 fn small_window_engine() -> Engine {
     let rings = [RingSpec::default(), RingSpec { base: 1 << 40, bytes: 256 << 10 }];
     let config = Config { task_window: 64, rings: [rings[0], rings[1], rings[0], rings[0]], ..Config::default() };
-    engine_with(1, config)
+    engine_of(1, &config)
 }
 
 /// 64 × 64 tiles of one matrix of 4,096 × 4,096 f32, all written, then all read.
@@ -187,7 +130,7 @@ fn tiles(engine: &mut Engine, tasks: u64, columns_only: bool) {
 }
 
 fn tiles_engine() -> Engine {
-    engine_with(1, Config { task_window: 8192, ..config() })
+    engine_of(1, &Config { task_window: 8192, ..config() })
 }
 
 struct Case {
@@ -211,19 +154,19 @@ const CASES: &[Case] = &[
     Case {
         name: "1 worker, 1 busy",
         tasks: 128_000,
-        build: || engine_with(1, config()),
+        build: || engine_of(1, &config()),
         run: |e, n| singles(e, n, 0, &arguments(0)),
     },
     Case {
         name: "16 workers, 1 busy",
         tasks: 128_000,
-        build: || engine_with(16, config()),
+        build: || engine_of(16, &config()),
         run: |e, n| singles(e, n, 11, &arguments(0)),
     },
     Case {
         name: "256 workers, 1 busy",
         tasks: 128_000,
-        build: || engine_with(256, config()),
+        build: || engine_of(256, &config()),
         run: |e, n| singles(e, n, 200, &arguments(0)),
     },
     Case {

@@ -13,7 +13,8 @@ use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::{CallConfig, Digest, FrameState, Protocol, args};
 
 use super::Case;
-use super::engine::{DIGEST, TASKS, arguments, arguments_from, engine, submission, worker};
+use super::engine::{TASKS, engine};
+use super::load::{DIGEST, arguments, arguments_from, submission, worker};
 use super::words::AtomicWords;
 
 pub(crate) const CASES: &[Case] = &[
@@ -64,7 +65,7 @@ fn mailbox() -> (&'static AtomicWords, Box<Served1>, EndpointSpec) {
     let spec = ChildSpec { frames: Frames::One, protocol: Protocol::ChipTensors, depth: 0 };
     let child = Box::new(Child::new(words, Blocking::new(Anything), spec));
     let endpoint = EndpointSpec {
-        label: Label::Worker(worker()),
+        label: Label::Worker(worker(0)),
         pid: None,
         frames: Frames::One,
         protocol: Protocol::ChipTensors,
@@ -106,7 +107,7 @@ fn begin(driver: &mut Driver<&'static AtomicWords>) -> RunId {
 
 #[inline]
 fn send(driver: &mut Driver<&'static AtomicWords>, run: RunId, args: &TaskArgs) {
-    driver.engine_mut().submit(run, &submission(&[args]), &mut |_| {}).expect("room");
+    driver.engine_mut().submit(run, &submission(0, &[args]), &mut |_| {}).expect("room");
     black_box(driver.step(NOW, &mut Nobody));
 }
 

@@ -10,6 +10,8 @@ mod decode;
 mod engine;
 mod figures;
 mod level;
+#[path = "../load/mod.rs"]
+mod load;
 mod words;
 
 use std::env;
