@@ -1,11 +1,14 @@
 //! Devices of a user's own that misbehave, with nothing but the public interface: in processes, and once more in threads.
 
+#[path = "devices/calling_back.rs"]
+mod calling_back;
 #[path = "devices/freeing.rs"]
 mod freeing;
 mod harness;
 #[path = "devices/support.rs"]
 mod support;
 
+use calling_back::*;
 use freeing::*;
 
 fn main() -> std::process::ExitCode {
@@ -13,6 +16,7 @@ fn main() -> std::process::ExitCode {
         harness::cases![
             a_free_that_panics_names_its_allocation_and_close_reports_it_once,
             memory_whose_free_panicked_can_be_handed_out_again,
+            a_device_that_calls_its_own_worker_is_refused_wherever_it_does,
             a_chip_worker_reports_an_allocation_whose_free_panicked_and_frees_it_once,
         ],
         &[],

@@ -24,6 +24,11 @@ impl Cancel {
         self.lineage.is_inherited()
     }
 
+    /// Whether the caller is a child, of either kind, that this `init` starts.
+    pub(super) fn is_of_a_parent(&self) -> bool {
+        self.lineage.is_of_a_parent()
+    }
+
     /// One store and one write.
     pub(super) fn ask(&self) {
         self.asked.store(true, Ordering::Release);

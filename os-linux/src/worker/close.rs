@@ -59,6 +59,7 @@ impl Worker {
     fn refuse_children(&self) -> Result<(), Error> {
         match &*self.state() {
             State::Ready { live, .. } | State::Closing { live } => live.check_lineage(),
+            State::Initializing { cancel } if cancel.is_of_a_parent() => Err(Error::Inherited),
             _ => Ok(()),
         }
     }

@@ -247,6 +247,7 @@ impl Worker {
                 live.check_lineage()?;
                 live.space.clone()
             }
+            State::Initializing { cancel } if cancel.is_of_a_parent() => return Err(Error::Inherited),
             other => return Err(Error::WrongState { call: "tensor", state: other.name() }),
         };
         Tensor::new(&space, shape)
@@ -336,6 +337,9 @@ impl Worker {
         }
         match &*self.state() {
             State::Ready { live, .. } if !live.is_foreign() => live.check_lineage().map(|()| live.clone()),
+            // What a child process inherited stays so for ever.
+            State::Initializing { cancel } if cancel.is_of_a_parent() => Err(Error::Inherited),
+            State::Closing { live } if live.check_lineage().is_err() => Err(Error::Inherited),
             other => Err(Error::WrongState { call, state: other.name() }),
         }
     }

@@ -7,21 +7,28 @@ use laneway_linux::{BlockingDevice, BoxError, CallableHandle, Chip, Platform, Ru
 const PLATFORM: Platform = Platform::A5Sim;
 const KIND: RuntimeKind = RuntimeKind::HostBuildGraph;
 
-/// A callable that takes one tensor.
-pub(crate) fn blob(name: &str) -> Vec<u8> {
-    let source = ChipCallableSource { func_name: name, signature: &[ArgDirection::InOut], ..Default::default() };
-    let mut blob = vec![0; source.encoded_len().unwrap()];
-    source.encode(&mut blob).unwrap();
-    blob
-}
-
 /// A ready worker with one chip child around a device, and its one callable.
 pub(crate) fn worker<D: BlockingDevice>(
     open: impl Fn() -> Result<D, BoxError> + Send + 'static,
 ) -> (Worker, WorkerId, CallableHandle) {
     let worker = crate::harness::builder!().build().unwrap();
-    let chip = worker.add_chip(Chip::blocking(PLATFORM, KIND, open)).unwrap();
-    let callable = worker.register_chip(PLATFORM, KIND, &blob("it")).unwrap();
+    let chip = add_chip(&worker, open);
+    let callable = register(&worker);
     worker.init().unwrap();
     (worker, chip, callable)
+}
+
+pub(crate) fn add_chip<D: BlockingDevice>(
+    worker: &Worker,
+    open: impl Fn() -> Result<D, BoxError> + Send + 'static,
+) -> WorkerId {
+    worker.add_chip(Chip::blocking(PLATFORM, KIND, open)).unwrap()
+}
+
+/// A callable that takes one tensor.
+pub(crate) fn register(worker: &Worker) -> CallableHandle {
+    let source = ChipCallableSource { func_name: "it", signature: &[ArgDirection::InOut], ..Default::default() };
+    let mut blob = vec![0; source.encoded_len().unwrap()];
+    source.encode(&mut blob).unwrap();
+    worker.register_chip(PLATFORM, KIND, &blob).unwrap()
 }
