@@ -52,7 +52,7 @@ impl Guest {
         kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
         let start = Instant::now();
         while self.worker.health().ready {
-            assert!(start.elapsed() < Duration::from_secs(5), "the death was not noticed");
+            harness::in_time("the death until it is noticed", start.elapsed(), Duration::from_secs(5));
         }
         run().unwrap();
         assert_eq!(self.x.to_vec().unwrap(), [11]);
@@ -61,7 +61,7 @@ impl Guest {
         if let Err(error) = self.worker.close() {
             assert!(error.to_string().contains("was reaped by somebody else"), "{error}");
         }
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        harness::in_time("the close", start.elapsed(), Duration::from_secs(2));
         assert!(harness::children_of(getpid()).is_empty(), "nothing is left, not even a zombie");
     }
 }
@@ -100,7 +100,7 @@ fn a_host_with_ten_thousand_open_descriptors() {
     let open: Vec<_> = (0..count).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let start = Instant::now();
     Guest::new().live();
-    assert!(start.elapsed() < Duration::from_secs(5), "{count} descriptors: {:?}", start.elapsed());
+    harness::in_time(&format!("a life beside {count} descriptors"), start.elapsed(), Duration::from_secs(5));
     assert_eq!(open.len() as u64, count);
 }
 
@@ -141,7 +141,7 @@ fn a_host_that_is_a_subreaper_keeps_no_zombie() {
     let start = Instant::now();
     // The other SUB child and the host's own process.
     while harness::children_of(getpid()).len() != 2 {
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", harness::children_of(getpid()));
+        harness::in_time("the end of what the dead child started", start.elapsed(), Duration::from_secs(5));
     }
     worker.close().unwrap();
     assert_eq!(harness::children_of(getpid()).len(), 1, "the host's own child is left alone");
@@ -207,6 +207,6 @@ fn a_death_is_noticed_in_a_host_without_pidfds_to_spare() {
     worker.add_child(dies).unwrap();
     let start = Instant::now();
     let error = worker.init().unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}: {error}", start.elapsed());
+    harness::in_time(&format!("the failed init ({error})"), start.elapsed(), Duration::from_secs(2));
     assert!(error.to_string().contains("dying, pid "), "{error}");
 }

@@ -163,7 +163,11 @@ fn a_hang_in_a_start_at_every_depth_ends_at_the_deadline() {
         let text = top.init().unwrap_err().to_string();
         let took = start.elapsed();
         println!("depth {depth}: {:?} after the deadline", took.saturating_sub(timeout));
-        assert!(took < timeout + LATENESS, "depth {depth} took {took:?}");
+        harness::in_time(&format!("init at depth {depth}"), took, timeout + LATENESS);
+        if !text.contains("level 3, worker 1 (chip, pid ") {
+            // The innermost worker has the earliest deadline; what it says gets to the top before the last one is over.
+            harness::in_time(&format!("{text}: the report from below"), took, timeout);
+        }
         assert!(text.contains("level 3, worker 1 (chip, pid ") && text.contains("was not ready"), "{text}");
         assert_eq!(harness::descendants(), NONE, "left by depth {depth}");
     }

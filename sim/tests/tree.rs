@@ -262,7 +262,7 @@ fn a_chip_that_is_late_fails_init_at_the_deadline() {
         }
     });
     assert_eq!(*cause_of(&error), StartCause::Late { after: timeout });
-    assert!(start.elapsed() < Duration::from_secs(5));
+    harness::in_time("the failed init", start.elapsed(), Duration::from_secs(5));
 }
 
 /// P-4
@@ -422,7 +422,7 @@ fn a_long_kernel_costs_no_cpu_in_any_process() {
         .unwrap();
     run.wait_accepted().unwrap();
     let used = used_in(Duration::from_secs(1));
-    assert!(used <= Duration::from_millis(100), "{used:?} of CPU in a second of waiting for two kernels");
+    harness::in_time("CPUs, in a second of waiting for two kernels,", used, Duration::from_millis(100));
     assert!(!run.is_done(), "measured while both ran");
     run.wait().unwrap();
     bench.worker.close().unwrap();

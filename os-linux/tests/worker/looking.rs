@@ -45,7 +45,7 @@ pub(crate) fn health_is_not_ready_within_ten_milliseconds_of_a_death() {
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();
     let start = Instant::now();
     while bench.worker.health().ready {
-        assert!(start.elapsed() < Duration::from_secs(5));
+        harness::in_time("the death until it is noticed", start.elapsed(), Duration::from_secs(5));
     }
     harness::in_time("the change of health", start.elapsed(), Duration::from_millis(100));
     let health = bench.worker.health();
@@ -115,7 +115,7 @@ pub(crate) fn memory_dropped_in_use_goes_back_when_its_task_has_ended() {
     });
     let start = Instant::now();
     drop(big);
-    assert!(start.elapsed() < Duration::from_secs(1), "never blocks: {:?}", start.elapsed());
+    harness::in_time("the drop, which never blocks,", start.elapsed(), Duration::from_secs(1));
     assert!(bench.worker.health().committed_bytes >= 32 << 20, "a task names it");
     gate.cell().store(1, Ordering::Relaxed);
     run.unwrap().wait().unwrap();

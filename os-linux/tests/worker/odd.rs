@@ -128,10 +128,12 @@ pub(crate) fn what_a_dead_child_left_behind_does_not_hold_up_its_run_for_ever() 
     let arg = x.as_arg();
     let error = worker.run(|orch| Ok(orch.submit_sub(&leave, TaskArgs::new().no_dep(arg)).map(drop)?)).unwrap_err();
     assert!(matches!(error, Error::RunFailed { kind: FailureKind::Stuck, .. }), "{error:?}");
-    assert!((Duration::from_secs(1)..Duration::from_secs(4)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    let took = start.elapsed();
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+    harness::in_time("the failure", took, Duration::from_secs(4));
     let start = Instant::now();
     let _ = worker.close();
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    harness::in_time("the close", start.elapsed(), Duration::from_secs(4));
     // SAFETY: the tensor keeps its memory mapped.
     let helper = unsafe { *(arg.addr() as *const i32) };
     kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).unwrap();
@@ -149,7 +151,7 @@ pub(crate) fn close_inside_a_callback_is_refused_while_another_thread_closes() {
             assert_eq!(other.close(), Err(Error::InsideCallback { call: "close" }));
             assert_eq!(other.close_now(), Err(Error::InsideCallback { call: "close" }));
             other.tensor::<i32>(&[4])?;
-            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            harness::in_time("what is refused", start.elapsed(), Duration::from_secs(1));
             Ok(closing)
         });
         closing.unwrap().join().unwrap().unwrap();
@@ -182,7 +184,7 @@ pub(crate) fn close_now_cuts_the_drain_of_another_thread_short() {
         draining.join().unwrap().unwrap();
         hurried.join().unwrap().unwrap();
     });
-    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    harness::in_time("both closes", start.elapsed(), Duration::from_secs(8));
     let _ = run.wait();
     assert_eq!(children(), []);
 }

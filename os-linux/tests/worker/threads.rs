@@ -73,7 +73,7 @@ pub(crate) fn close_reports_a_thread_that_never_returns_and_keeps_its_memory() {
     let Error::Survivors { children } = &error else { panic!("{error:?}") };
     assert!(matches!(children[..], [(Label::Sub(_), Place::Thread)]), "{error}");
     assert!(error.to_string().contains("a thread of this process"), "{error}");
-    assert!(start.elapsed() < budget + Duration::from_secs(4), "{:?}", start.elapsed());
+    crate::harness::in_time("the close", start.elapsed(), budget + Duration::from_secs(4));
     let failed = run.wait().unwrap_err();
     assert!(matches!(failed, Error::RunFailed { kind: FailureKind::Closed, .. }), "{failed:?}");
     // It still spins on memory of the closed worker; once it may return, it goes and takes the last of it along.
@@ -99,7 +99,8 @@ pub(crate) fn a_thread_past_the_deadline_of_its_task_is_stuck() {
     assert!(matches!(error, Error::RunFailed { kind: FailureKind::Stuck, .. }), "{error:?}");
     // The grace of a poisoned endpoint, and no second one after a kill that cannot be.
     let took = start.elapsed();
-    assert!((Duration::from_millis(1900)..Duration::from_millis(3500)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_millis(1900), "{took:?}");
+    crate::harness::in_time("the failure", took, Duration::from_millis(3500));
     let x = bench.tensor(1);
     bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
     gate.open();
