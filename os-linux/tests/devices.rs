@@ -5,11 +5,14 @@ mod calling_back;
 #[path = "devices/freeing.rs"]
 mod freeing;
 mod harness;
+#[path = "devices/panicking.rs"]
+mod panicking;
 #[path = "devices/support.rs"]
 mod support;
 
 use calling_back::*;
 use freeing::*;
+use panicking::*;
 
 fn main() -> std::process::ExitCode {
     harness::main_in_both_modes(
@@ -19,6 +22,10 @@ fn main() -> std::process::ExitCode {
             a_device_that_calls_its_own_worker_is_refused_wherever_it_does,
             a_chip_worker_reports_an_allocation_whose_free_panicked_and_frees_it_once,
         ],
-        &[],
+        harness::cases![
+            a_chip_child_that_panics_closes_its_device_before_it_leaves,
+            a_chip_child_that_panicked_and_waits_for_its_device_dies_with_its_parent,
+            an_orphaned_chip_child_that_panics_has_a_moment_to_close_its_device,
+        ],
     )
 }

@@ -4,8 +4,8 @@ use laneway_core::wire::{ArgDirection, ChipCallableSource};
 use laneway_linux::{BlockingDevice, BoxError, CallableHandle, Chip, Platform, RuntimeKind, Worker, WorkerId};
 
 /// A device of the tests' own names a simulation platform: one task frame, the depth of its contract.
-const PLATFORM: Platform = Platform::A5Sim;
-const KIND: RuntimeKind = RuntimeKind::HostBuildGraph;
+pub(crate) const PLATFORM: Platform = Platform::A5Sim;
+pub(crate) const KIND: RuntimeKind = RuntimeKind::HostBuildGraph;
 
 /// A ready worker with one chip child around a device, and its one callable.
 pub(crate) fn worker<D: BlockingDevice>(
