@@ -4,17 +4,25 @@
 mod attacks;
 #[path = "crash/child.rs"]
 mod child;
+#[path = "../../core/tests/noise/dice.rs"]
+mod dice;
 mod harness;
 #[path = "../../core/tests/device/kind.rs"]
 mod kind;
+#[path = "../../core/tests/noise/ledger.rs"]
+mod ledger;
 #[path = "../../core/tests/device/runs.rs"]
 mod runs;
 #[path = "hostile/scribbler.rs"]
 mod scribbler;
 #[path = "crash/seat.rs"]
 mod seat;
+#[path = "../../core/tests/noise/width.rs"]
+mod width;
 #[path = "crash/wire.rs"]
 mod wire;
+#[path = "../../core/tests/noise/writes.rs"]
+mod writes;
 
 use attacks::*;
 

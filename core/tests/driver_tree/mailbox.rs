@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use laneway_core::mailbox::{ArrayWords, Words};
-use laneway_core::wire::extension;
-use laneway_core::wire::frame::{self, REGION_BYTES};
+use laneway_core::wire::frame::REGION_BYTES;
+
+use crate::width::clear;
 
 thread_local! {
     /// Mailboxes to be used again: ten thousand worlds would not fit into memory.
@@ -20,10 +21,10 @@ pub(crate) fn mailbox() -> &'static ArrayWords {
     for frame in 0..3 {
         let start = frame * 65_536;
         for at in (0..1_400).step_by(8).chain((57_344..57_600).step_by(8)).chain((61_440..61_800).step_by(8)) {
-            zero(words, start + at);
+            clear(words, start + at);
         }
         for at in (65_216..65_536).step_by(8) {
-            zero(words, start + at);
+            clear(words, start + at);
         }
     }
     words
@@ -32,17 +33,6 @@ pub(crate) fn mailbox() -> &'static ArrayWords {
 /// Gives a mailbox back that nobody uses any more.
 pub(crate) fn put_back(words: &'static ArrayWords) {
     POOL.with_borrow_mut(|pool| pool.push(words));
-}
-
-/// W-8: every byte has one access width.
-fn zero(words: &ArrayWords, at: usize) {
-    let mut narrow = frame::NARROW_WORDS.iter().chain(&extension::NARROW_WORDS);
-    if narrow.any(|word| word / 8 * 8 == at % frame::FRAME_BYTES) {
-        words.store(at, 0);
-        words.store(at + 4, 0);
-    } else {
-        words.write(at, 0);
-    }
 }
 
 /// A mailbox as its child sees it, in which the child dies after a number of writes: SIGKILL between two instructions.

@@ -2,6 +2,8 @@
 
 mod crashes;
 mod device;
+#[path = "../noise/dice.rs"]
+mod dice;
 #[path = "../device/kind.rs"]
 mod kind;
 mod mailbox;
@@ -10,4 +12,6 @@ mod refusals;
 mod runs;
 mod scenarios;
 mod schedules;
+#[path = "../noise/width.rs"]
+mod width;
 mod world;

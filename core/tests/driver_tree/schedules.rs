@@ -7,24 +7,9 @@ use laneway_core::ids::{EndpointIndex, RunId};
 use laneway_core::wire::control::ControlRequest;
 
 use crate::device::{QUICK, SLOW};
+use crate::dice::Dice;
 use crate::kind::{FAILS, Kind, UNKNOWN, digest};
 use crate::world::*;
-
-/// xorshift64*.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % sides
-    }
-
-    fn one_in(&mut self, sides: usize) -> bool {
-        self.roll(sides) == 0
-    }
-}
 
 /// Everything that was asked of the level and must come to an end.
 #[derive(Default)]
@@ -35,7 +20,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn act(&mut self, world: &mut World, dice: &mut Dice) {
+    fn act(&mut self, world: &mut World, dice: &Dice) {
         let children = world.members.len();
         match (dice.roll(8), self.building) {
             (0 | 1, None) => {
@@ -84,7 +69,7 @@ impl Asked {
 
 /// One schedule; returns how many steps it took.
 fn schedule(seed: u64, deaths: bool, stops: bool) -> u64 {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let dice = Dice::of_seed(seed);
     let kinds = [Kind::Concurrent, Kind::Exclusive, Kind::Single, Kind::Sub];
     let kinds: Vec<_> = (0..1 + dice.roll(4)).map(|_| kinds[dice.roll(4)]).collect();
     let mut world = World::new(&kinds);
@@ -97,7 +82,7 @@ fn schedule(seed: u64, deaths: bool, stops: bool) -> u64 {
                 world.drive();
             }
             4..=7 => world.step(dice.roll(kinds.len())),
-            8 => asked.act(&mut world, &mut dice),
+            8 => asked.act(&mut world, &dice),
             _ if deaths && dice.one_in(20) => world.kill(dice.roll(kinds.len())),
             _ => world.report(dice.roll(kinds.len())),
         }

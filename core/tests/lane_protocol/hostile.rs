@@ -1,10 +1,19 @@
 //! One honest half against another side that writes whatever it likes, also while it is being read.
 
+#[path = "../noise/dice.rs"]
+mod dice;
+#[path = "../noise/ledger.rs"]
+mod ledger;
+#[path = "../noise/width.rs"]
+mod width;
+#[path = "../noise/writes.rs"]
+mod writes;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use laneway_core::ids::{Generation, RunId};
-use laneway_core::lane::{Event, ExitCause, Frames, Job, Lane, Outcome};
+use laneway_core::lane::{ExitCause, Frames, Job, Lane};
 use laneway_core::mailbox::{ArrayWords, Frame, LongText, Words};
 use laneway_core::serve::{Child, ChildSpec, NoBell, Served, publish_ready};
 use laneway_core::time::Instant;
@@ -13,50 +22,14 @@ use laneway_core::wire::frame::{self, FRAME_BYTES, REGION_BYTES};
 use laneway_core::wire::{CallConfig, FrameState, Protocol, extension};
 
 use crate::support::*;
+use dice::Dice;
+use ledger::Ledger;
+use width::clear;
+use writes::{NARROW, WIDE, any_half, any_word};
 
 /// How many writes each test makes; more by LANEWAY_MUTATIONS.
 fn mutations() -> u64 {
     std::env::var("LANEWAY_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000)
-}
-
-/// Where the choices come from: a seed (xorshift64*), or the input of a fuzzer, all zeros when it is used up.
-enum Dice {
-    Seed(Cell<u64>),
-    Input { bytes: Vec<u8>, at: Cell<usize> },
-}
-
-impl Dice {
-    fn next(&self) -> u64 {
-        match self {
-            Self::Seed(state) => {
-                let mut x = state.get();
-                x ^= x >> 12;
-                x ^= x << 25;
-                x ^= x >> 27;
-                state.set(x);
-                x.wrapping_mul(0x2545_F491_4F6C_DD1D)
-            }
-            Self::Input { .. } => (0..8).fold(0, |word, _| word << 8 | u64::from(self.byte())),
-        }
-    }
-
-    fn byte(&self) -> u8 {
-        match self {
-            Self::Seed(_) => (self.next() >> 40) as u8,
-            Self::Input { bytes, at } => bytes.get(at.replace(at.get() + 1)).copied().unwrap_or(0),
-        }
-    }
-
-    fn roll(&self, sides: usize) -> usize {
-        match self {
-            Self::Input { .. } if sides <= 256 => usize::from(self.byte()) % sides,
-            _ => (self.next() >> 33) as usize % sides,
-        }
-    }
-
-    fn is_used_up(&self) -> bool {
-        matches!(self, Self::Input { bytes, at } if at.get() >= bytes.len())
-    }
 }
 
 /// A mailbox whose other side may write before any access of ours.
@@ -67,31 +40,6 @@ struct Hostile {
     restless: Cell<usize>,
     touched: RefCell<BTreeSet<usize>>,
     writes: Cell<u64>,
-}
-
-/// Words that matter, by their offset in a frame.
-const NARROW: [usize; 6] =
-    [frame::STATE, frame::ERROR, frame::SHUTDOWN, frame::ACCEPTED, frame::PREPARATION, frame::STATE];
-const WIDE: [usize; 14] = [
-    frame::SUBCOMMAND,
-    frame::CONFIG,
-    frame::CONFIG + 120,
-    frame::LEASE,
-    frame::LEASE + 8,
-    frame::DIGEST,
-    frame::ARGS,
-    frame::ARGS + 8 + 32,
-    frame::TRAILER,
-    frame::TRAILER + 8,
-    frame::TRAILER + 16,
-    frame::TRAILER + 24,
-    frame::TRAILER + 32,
-    frame::DETAIL,
-];
-
-fn is_narrow(at: usize) -> bool {
-    let mut narrow = frame::NARROW_WORDS.iter().chain(&extension::NARROW_WORDS);
-    narrow.any(|word| word / 8 * 8 == at % FRAME_BYTES)
 }
 
 impl Hostile {
@@ -108,13 +56,7 @@ impl Hostile {
     /// Back to a fresh region.
     fn wipe(&self) {
         for at in std::mem::take(&mut *self.touched.borrow_mut()) {
-            // W-8: every byte has one access width.
-            if is_narrow(at) {
-                self.words.store(at, 0);
-                self.words.store(at + 4, 0);
-            } else {
-                self.words.write(at, 0);
-            }
+            clear(&self.words, at);
         }
         self.restless.set(0);
     }
@@ -140,18 +82,11 @@ impl Hostile {
         let start = dice.roll(3) * FRAME_BYTES;
         match dice.roll(8) {
             0..=3 => {
-                let at = start + NARROW[dice.roll(NARROW.len())];
-                let value = if dice.roll(16) == 0 { dice.next() as i32 } else { dice.roll(14) as i32 - 1 };
-                self.put32(at, value);
+                let at = NARROW.get(dice.roll(NARROW.len() + 1)).copied().unwrap_or(frame::SHUTDOWN);
+                self.put32(start + at, any_half(dice));
             }
             4..=6 => {
-                let at = start + WIDE[dice.roll(WIDE.len())];
-                let value = match dice.roll(4) {
-                    0 => dice.next(),
-                    1 => u64::MAX,
-                    _ => dice.roll(4) as u64,
-                };
-                self.put64(at, value);
+                self.put64(start + WIDE[dice.roll(WIDE.len())], any_word(dice));
             }
             _ => {
                 // Texts without an end, and bytes that are no text.
@@ -199,33 +134,6 @@ impl Words for Hostile {
     fn write(&self, at: usize, value: u64) {
         self.stir();
         self.put64(at, value);
-    }
-}
-
-/// What a parent was told of its dispatches and its control.
-#[derive(Default)]
-struct Ledger {
-    open: BTreeSet<u32>,
-    accepted: BTreeSet<u32>,
-    ended: u64,
-    succeeded: u64,
-    poisoned: u64,
-    control: bool,
-}
-
-impl Ledger {
-    fn take(&mut self, event: Event<u32, u32>) {
-        match event {
-            Event::Staged { key, .. } => assert!(self.open.contains(&key)),
-            Event::Accepted { key } => assert!(self.open.contains(&key) && self.accepted.insert(key), "L-18: {key}"),
-            Event::Completed { key, outcome } => {
-                assert!(self.open.remove(&key), "dispatch {key} ended twice, or was never sent");
-                self.ended += 1;
-                self.succeeded += u64::from(outcome == Outcome::Success);
-            }
-            Event::Control { .. } => assert!(std::mem::take(&mut self.control), "a control ended twice"),
-            Event::Poisoned { .. } => self.poisoned += 1,
-        }
     }
 }
 
@@ -283,9 +191,8 @@ fn attack_parent(frames: Frames, words: &Hostile, limit: u64) -> (u64, u64, u64)
         lane.child_exited(ExitCause::Vanished { pid: 1 }, now);
         lane.subtree_gone();
         drain(words, &mut lane, &mut ledger, &mut text);
-        assert!(ledger.open.is_empty() && !ledger.control, "something never ended: {:?}", ledger.open);
+        ledger.close();
         assert!(lane.is_quiet());
-        ledger.accepted.clear();
     }
     (ledger.ended, ledger.succeeded, ledger.poisoned)
 }
@@ -319,7 +226,7 @@ fn honest_move(words: &Hostile, frames: Frames, slot: laneway_core::ids::Pipelin
 #[test]
 fn a_hostile_child_cannot_confuse_its_parent() {
     for (frames, seed) in [(Frames::One, 11), (Frames::Two, 12)] {
-        let words = Hostile::new(Dice::Seed(Cell::new(seed)));
+        let words = Hostile::new(Dice::of_seed(seed));
         let (ended, succeeded, poisoned) = attack_parent(frames, &words, mutations() / 2);
         println!(
             "{frames:?}: {} writes, {ended} dispatches ended, {succeeded} well, {poisoned} poisoned",
@@ -371,7 +278,7 @@ fn attack_child(frames: Frames, words: &Hostile, limit: u64) -> (usize, u64) {
 #[test]
 fn a_hostile_parent_cannot_break_its_child() {
     for (frames, seed) in [(Frames::One, 21), (Frames::Two, 22)] {
-        let words = Hostile::new(Dice::Seed(Cell::new(seed)));
+        let words = Hostile::new(Dice::of_seed(seed));
         let (launches, exits) = attack_child(frames, &words, mutations() / 2);
         println!("{frames:?}: {} writes, {launches} launches, {exits} children left", mutations() / 2);
         assert!(launches > 1_000 && exits > 100, "the attack must reach both ends");
@@ -381,7 +288,7 @@ fn a_hostile_parent_cannot_break_its_child() {
 /// The same attacks with a fuzzer's input for dice: the targets `hostile_child` and `hostile_parent`.
 pub(crate) fn hostile_child(input: &[u8]) {
     for frames in [Frames::One, Frames::Two] {
-        let words = Hostile::new(Dice::Input { bytes: input.to_vec(), at: Cell::new(0) });
+        let words = Hostile::new(Dice::of_input(input));
         attack_parent(frames, &words, u64::MAX);
     }
 }
@@ -389,7 +296,7 @@ pub(crate) fn hostile_child(input: &[u8]) {
 /// See [`hostile_child`].
 pub(crate) fn hostile_parent(input: &[u8]) {
     for frames in [Frames::One, Frames::Two] {
-        let words = Hostile::new(Dice::Input { bytes: input.to_vec(), at: Cell::new(0) });
+        let words = Hostile::new(Dice::of_input(input));
         attack_child(frames, &words, u64::MAX);
     }
 }
@@ -397,7 +304,7 @@ pub(crate) fn hostile_parent(input: &[u8]) {
 /// What the fuzz targets call, over inputs of no meaning.
 #[test]
 fn the_attacks_of_the_fuzzer_hold_on_bytes_of_no_meaning() {
-    let dice = Dice::Seed(Cell::new(31));
+    let dice = Dice::of_seed(31);
     for _ in 0..200 {
         let input: Vec<u8> = (0..dice.roll(2_000)).map(|_| dice.byte()).collect();
         hostile_child(&input);

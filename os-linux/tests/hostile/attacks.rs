@@ -1,11 +1,10 @@
 //! Hostile children against the parent half, hostile parents against the child half.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use laneway_core::driver::{ExitCause, Frames};
 use laneway_core::ids::{Generation, PipelineSlot, RunId};
-use laneway_core::lane::{EXIT_DEVICE, EXIT_PROTOCOL, Event, Job, Lane, Outcome};
+use laneway_core::lane::{EXIT_DEVICE, EXIT_PROTOCOL, Job, Lane};
 use laneway_core::mailbox::{Frame, LongText, Words, extension};
 use laneway_core::time::Instant;
 use laneway_core::wire::control::ControlRequest;
@@ -15,8 +14,10 @@ use laneway_linux::sys::eventfd::Bell;
 use laneway_linux::sys::words::MappedWords;
 
 use crate::child::{Device, serve};
+use crate::dice::Dice;
 use crate::kind::{Kind, digest};
-use crate::scribbler::{Dice, LATE_WRITES, Scribbler, WRITES};
+use crate::ledger::Ledger;
+use crate::scribbler::{LATE_WRITES, Scribbler, WRITES};
 use crate::seat::{Footprint, HANGS, Seat, shared_page, sleep, spec_of};
 use crate::wire::{Wire, scratch};
 
@@ -35,37 +36,6 @@ fn soon() -> Instant {
     clock::now().saturating_add(Duration::from_millis(1))
 }
 
-/// What a parent was told of its dispatches and its control.
-#[derive(Default)]
-struct Ledger {
-    open: BTreeSet<u32>,
-    accepted: BTreeSet<u32>,
-    ended: u64,
-    succeeded: u64,
-    poisoned: u64,
-    control: bool,
-}
-
-impl Ledger {
-    fn take(&mut self, event: Event<u32, u32>, seed: u64) {
-        match event {
-            Event::Staged { key, .. } => assert!(self.open.contains(&key), "seed {seed}"),
-            Event::Accepted { key } => {
-                assert!(self.open.contains(&key) && self.accepted.insert(key), "L-18: {key}, seed {seed}");
-            }
-            Event::Completed { key, outcome } => {
-                assert!(self.open.remove(&key), "seed {seed}: dispatch {key} ended twice, or was never sent");
-                self.ended += 1;
-                self.succeeded += u64::from(outcome == Outcome::Success);
-            }
-            Event::Control { .. } => {
-                assert!(std::mem::take(&mut self.control), "seed {seed}: a control ended twice");
-            }
-            Event::Poisoned { .. } => self.poisoned += 1,
-        }
-    }
-}
-
 /// A parent of one hostile child.
 struct Parent {
     seat: Seat,
@@ -73,7 +43,6 @@ struct Parent {
     lane: Lane<u32, u32>,
     ledger: Ledger,
     text: LongText,
-    seed: u64,
 }
 
 impl Parent {
@@ -88,10 +57,10 @@ impl Parent {
             self.lane.subtree_gone();
         }
         for polls in 0.. {
-            assert!(polls < 32, "seed {}: a parent that is kept busy by its child", self.seed);
+            assert!(polls < 32, "seed {}: a parent that is kept busy by its child", self.ledger.seed);
             let Some(event) = self.lane.poll(&self.seat.words, now, &mut self.text) else { break };
             assert!(self.text.as_str().len() <= 8_192);
-            self.ledger.take(event, self.seed);
+            self.ledger.take(event);
         }
         if self.lane.wants_shutdown() {
             self.lane.request_stop(&self.seat.words);
@@ -156,7 +125,7 @@ impl Parent {
             if clock::now() > patience && self.lane.poison().is_none() {
                 self.seat.kill();
             }
-            assert!(clock::now() < limit, "seed {}: a child that cannot be ended", self.seed);
+            assert!(clock::now() < limit, "seed {}: a child that cannot be ended", self.ledger.seed);
             sleep(&self.bell, std::iter::once(&self.seat), soon());
         }
         self.look();
@@ -171,10 +140,11 @@ pub(crate) fn a_hostile_child_process_cannot_confuse_its_parent() {
     let mut ledger = Ledger::default();
     while sessions < SESSIONS || page.read(WRITES) < MUTATIONS {
         sessions += 1;
+        ledger.seed = sessions;
         let kind = KINDS[sessions as usize % 4];
         let bell = Bell::new().expect("a bell");
         let seat = Seat::fork(kind, &bell, |words, own, lifeline| {
-            let dice = Dice::new(2 * sessions);
+            let dice = Dice::of_seed(2 * sessions);
             let restless = [4, 20, 60, 200][dice.roll(4)];
             let device = Device::new(kind, Wire::new(words, page, u64::MAX));
             let scribbler = Scribbler { words, page, dice, counter: WRITES, restless };
@@ -182,8 +152,13 @@ pub(crate) fn a_hostile_child_process_cannot_confuse_its_parent() {
                 scribbler.scribble();
             }
             let obstinate = scribbler.dice.roll(3) == 0;
-            let attacker =
-                Scribbler { words, page, dice: Dice::new(2 * sessions + 1_000_000), counter: LATE_WRITES, restless };
+            let attacker = Scribbler {
+                words,
+                page,
+                dice: Dice::of_seed(2 * sessions + 1_000_000),
+                counter: LATE_WRITES,
+                restless,
+            };
             let status = serve(scribbler, device, own, &bell, lifeline);
             // Asked to leave, it writes on until it is killed.
             while obstinate && !lifeline.is_cut() {
@@ -195,13 +170,12 @@ pub(crate) fn a_hostile_child_process_cannot_confuse_its_parent() {
         sleep(&bell, std::iter::once(&seat), clock::now().saturating_add(Duration::from_millis(100)));
         seat.words.store(frame::STATE, FrameState::Idle.raw());
         let lane = Lane::new(spec_of(0, &seat, GRACE), &seat.words);
-        let mut parent = Parent { seat, bell, lane, ledger, text: LongText::new(), seed: sessions };
-        parent.session(&Dice::new(2 * sessions + 1), &mut key);
+        let mut parent = Parent { seat, bell, lane, ledger, text: LongText::new() };
+        parent.session(&Dice::of_seed(2 * sessions + 1), &mut key);
         assert!(parent.lane.is_quiet() && parent.lane.in_flight() == 0, "seed {sessions}");
         killed += u64::from(matches!(parent.seat.exit, Some(ExitCause::Signalled { signal: 9, .. })));
         ledger = parent.ledger;
-        assert!(ledger.open.is_empty() && !ledger.control, "seed {sessions} never ended: {:?}", ledger.open);
-        ledger.accepted.clear();
+        ledger.close();
     }
     assert_eq!(Footprint::now(), clean, "something is left");
     println!(
@@ -257,7 +231,7 @@ pub(crate) fn a_hostile_parent_process_cannot_break_its_child() {
         let mut seat = Seat::fork(kind, &bell, |words, own, lifeline| {
             serve(words, Device::new(kind, Wire::new(words, page, u64::MAX)), own, &bell, lifeline)
         });
-        let dice = Dice::new(sessions);
+        let dice = Dice::of_seed(sessions);
         // Some attack while it starts.
         if dice.roll(4) > 0 {
             sleep(&bell, std::iter::once(&seat), clock::now().saturating_add(HANGS));
@@ -265,7 +239,7 @@ pub(crate) fn a_hostile_parent_process_cannot_break_its_child() {
         }
         let restless = [2, 4, 12][dice.roll(3)];
         let attacker =
-            Scribbler { words: seat.words, page, dice: Dice::new(sessions + 1_000_000), counter: WRITES, restless };
+            Scribbler { words: seat.words, page, dice: Dice::of_seed(sessions + 1_000_000), counter: WRITES, restless };
         for _ in 0..120 {
             if dice.roll(restless) == 0 {
                 attacker.scribble();

@@ -1,56 +1,17 @@
 //! Writes of a side that keeps no rule.
 
-use std::cell::Cell;
-
 use laneway_core::mailbox::Words;
-use laneway_core::wire::extension;
 use laneway_core::wire::frame::{self, FRAME_BYTES, REGION_BYTES};
 use laneway_linux::sys::words::MappedWords;
+
+use crate::dice::Dice;
+use crate::width::is_narrow;
+use crate::writes::{NARROW, WIDE, any_half, any_word};
 
 /// Where in the page of a case the writes are counted, behind what [`scratch`](crate::wire::scratch) names.
 pub(crate) const WRITES: usize = 64;
 /// As [`WRITES`], of a child that was asked to leave and writes on.
 pub(crate) const LATE_WRITES: usize = 72;
-
-/// Choices from a seed (xorshift64*).
-pub(crate) struct Dice(Cell<u64>);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1))
-    }
-
-    pub(crate) fn next(&self) -> u64 {
-        let mut x = self.0.get();
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        self.0.set(x);
-        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub(crate) fn roll(&self, sides: usize) -> usize {
-        (self.next() >> 33) as usize % sides
-    }
-}
-
-const NARROW: [usize; 5] = [frame::STATE, frame::ERROR, frame::ACCEPTED, frame::PREPARATION, frame::STATE];
-const WIDE: [usize; 14] = [
-    frame::SUBCOMMAND,
-    frame::CONFIG,
-    frame::CONFIG + 120,
-    frame::LEASE,
-    frame::LEASE + 8,
-    frame::DIGEST,
-    frame::ARGS,
-    frame::ARGS + 8 + 32,
-    frame::TRAILER,
-    frame::TRAILER + 8,
-    frame::TRAILER + 16,
-    frame::TRAILER + 24,
-    frame::TRAILER + 32,
-    frame::DETAIL,
-];
 
 /// A mailbox in hostile hands. As [`Words`] it is that of an honest half which is possessed: before any access there may be
 /// a write of another kind, so that the attack reaches states that noise alone never does.
@@ -72,16 +33,10 @@ impl Scribbler {
         let start = dice.roll(3) * FRAME_BYTES;
         match dice.roll(10) {
             0..=3 => {
-                let value = if dice.roll(16) == 0 { dice.next() as i32 } else { dice.roll(14) as i32 - 1 };
-                self.words.store(start + NARROW[dice.roll(NARROW.len())], value);
+                self.words.store(start + NARROW[dice.roll(NARROW.len())], any_half(dice));
             }
             4..=6 => {
-                let value = match dice.roll(4) {
-                    0 => dice.next(),
-                    1 => u64::MAX,
-                    _ => dice.roll(4) as u64,
-                };
-                self.words.write(start + WIDE[dice.roll(WIDE.len())], value);
+                self.words.write(start + WIDE[dice.roll(WIDE.len())], any_word(dice));
             }
             7 => {
                 // Texts without an end, and bytes that are no text.
@@ -93,8 +48,7 @@ impl Scribbler {
             8 => {
                 // Anywhere, in the width that the word has (W-8).
                 let at = dice.roll(REGION_BYTES / 8) * 8;
-                let mut narrow = frame::NARROW_WORDS.iter().chain(&extension::NARROW_WORDS);
-                if narrow.any(|word| word / 8 * 8 == at % FRAME_BYTES) {
+                if is_narrow(at) {
                     self.words.store(at, dice.next() as i32);
                 } else {
                     self.words.write(at, dice.next());
