@@ -142,6 +142,21 @@ fn the_terminal_transition_happens_once() {
     assert_eq!(world.engine.phase(second), Some(RunPhase::Executing));
 }
 
+/// T-14: a result is there for everyone who asks, however often, also while other runs go on.
+#[test]
+fn a_result_is_there_for_every_waiter() {
+    let mut world = World::new(1, 0);
+    let run = world.begin();
+    world.task(run, 0, |_| {});
+    world.engine.fail_submission(run, "panicked").expect("open");
+    for _ in 0..2 {
+        let outcome = RunOutcome::Failed { kind: FailureKind::Submission, message: "panicked" };
+        assert_eq!(world.engine.outcome(run), Some(outcome));
+        let other = world.begin();
+        world.close(other);
+    }
+}
+
 /// E-6, E-7: a callback that fails ends its run without any device work; the next run is unaffected.
 #[test]
 fn a_failed_callback_starts_nothing_and_gives_the_lease_back() {
