@@ -154,6 +154,11 @@ impl Program {
         &self.tensors
     }
 
+    /// What the callable is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How many arguments it takes.
     pub(crate) fn arity(&self) -> Arity {
         Arity::new(self.tensors.len(), self.scalars)

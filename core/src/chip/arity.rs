@@ -24,18 +24,22 @@ impl Arity {
         Self { tensors: callable.signature().len() - scalars, scalars }
     }
 
-    /// The arguments of a run, each judged, if they are as many.
+    /// The arguments of a run, each judged, if they are as many. `callable` is its name, for the error alone.
     ///
     /// # Errors
     /// [`ChipError::ArgumentRefused`] for a list of another size, or an argument that is not legal: the list may have come
     /// through a foreign interface.
-    pub fn judge(self, args: &ChipStorageTaskArgs) -> Result<(&[ChipTensor], &[u64]), ChipError> {
+    pub fn judge<'a>(
+        self,
+        callable: &str,
+        args: &'a ChipStorageTaskArgs,
+    ) -> Result<(&'a [ChipTensor], &'a [u64]), ChipError> {
         let (tensors, scalars) = (args.tensors()?, args.scalars()?);
         if (tensors.len(), scalars.len()) == (self.tensors, self.scalars) {
             return Ok((tensors, scalars));
         }
         let reason = Reason::new(format_args!(
-            "{} tensors and {} scalars given, {} and {} taken",
+            "{} tensors and {} scalars given, {} and {} taken by {callable}",
             tensors.len(),
             scalars.len(),
             self.tensors,
@@ -57,7 +61,7 @@ mod tests {
 
     /// A callable that takes two tensors and, between them, a scalar; and the list of one tensor.
     #[test]
-    fn a_list_of_another_size_is_refused_with_both_sizes() {
+    fn a_list_of_another_size_is_refused_with_both_sizes_and_the_name_of_the_callable() {
         let signature = &[ArgDirection::In, ArgDirection::Scalar, ArgDirection::Out];
         let source = ChipCallableSource { func_name: "f", signature, ..Default::default() };
         let mut blob = vec![0; source.encoded_len().unwrap()];
@@ -67,9 +71,10 @@ mod tests {
         let tensor = ChipTensor::contiguous(64, 16, Dtype::F32, &[4], AddressSpace::Host).unwrap();
         let mut args = ChipStorageTaskArgs::new();
         args.load(crate::model::TaskArgs::new().input(tensor).view());
-        let refused = arity.judge(&args).unwrap_err();
-        assert_eq!(refused.to_string(), "argument 1 refused: 1 tensors and 0 scalars given, 2 and 1 taken");
+        let refused = arity.judge("add_rows", &args).unwrap_err();
+        let text = "argument 1 refused: 1 tensors and 0 scalars given, 2 and 1 taken by add_rows";
+        assert_eq!(refused.to_string(), text);
         args.load(crate::model::TaskArgs::new().input(tensor).output(tensor).scalar(7).view());
-        assert_eq!(arity.judge(&args), Ok((&[tensor, tensor][..], &[7][..])));
+        assert_eq!(arity.judge("add_rows", &args), Ok((&[tensor, tensor][..], &[7][..])));
     }
 }

@@ -22,6 +22,8 @@ use crate::worker::Chip;
 
 /// A registered callable.
 struct Loaded<C> {
+    /// For errors.
+    name: Box<str>,
     arity: Arity,
     callable: C,
 }
@@ -144,7 +146,7 @@ impl<D: BlockingDevice> Blocking<D> {
     ) -> Result<Run<D::Callable>, ChipError> {
         config.validate()?;
         let loaded = Arc::clone(self.callables.get(callable)?);
-        let (tensors, scalars) = loaded.arity.judge(args)?;
+        let (tensors, scalars) = loaded.arity.judge(&loaded.name, args)?;
         let mut copied = TaskArgs::with_capacity(tensors.len(), scalars.len());
         let mut blocks = Vec::new();
         for tensor in tensors {
@@ -216,7 +218,8 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
         let refused = |reason| ChipError::CallableRefused { reason };
         let parsed = ChipCallable::parse(callable).map_err(|error| refused(Reason::new(format_args!("{error}"))))?;
         let loaded = asked(|| self.device.load(&parsed), refused)?;
-        self.callables.insert(slot, Arc::new(Loaded { arity: Arity::of(&parsed), callable: loaded }))
+        let loaded = Loaded { name: parsed.func_name().into(), arity: Arity::of(&parsed), callable: loaded };
+        self.callables.insert(slot, Arc::new(loaded))
     }
 
     fn unregister(&mut self, slot: CallableSlot) -> Result<(), ChipError> {

@@ -50,7 +50,7 @@ impl Simulator {
     ) -> Result<Run, ChipError> {
         config.validate()?;
         let program = self.code.program(callable)?;
-        let (tensors, scalars) = program.arity().judge(args)?;
+        let (tensors, scalars) = program.arity().judge(program.name(), args)?;
         let mut staging = Staging::plan(tensors, program.tensor_directions(), &self.host, |address, bytes| {
             self.user_range(Call::Prepare, address, bytes).map(|_| ())
         })?;
