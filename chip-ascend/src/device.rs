@@ -9,7 +9,7 @@ use laneway_core::chip::{
     HostAddress, Phase, Progress, Reason, RunDescriptor, RunTable, RunToken,
 };
 use laneway_core::ids::PipelineSlot;
-use laneway_core::wire::{AddressSpace, CallConfig, ChipCallable, ChipStorageTaskArgs, NativeRunDescriptor, WireError};
+use laneway_core::wire::{AddressSpace, CallConfig, ChipCallable, ChipStorageTaskArgs, NativeRunDescriptor};
 
 use crate::abi::Context;
 use crate::binding::Bound;
@@ -173,8 +173,8 @@ impl AscendDevice {
 
     /// Every DEVICE tensor lies in memory that this device handed out (C-13).
     fn check_tensors(&self, args: &ChipStorageTaskArgs) -> Result<(), ChipError> {
-        args.scalars().map_err(|error| refused(&error))?;
-        for tensor in args.tensors().map_err(|error| refused(&error))? {
+        args.scalars().map_err(ChipError::arguments)?;
+        for tensor in args.tensors().map_err(ChipError::arguments)? {
             let range = tensor.byte_range();
             if tensor.address_space() == AddressSpace::Device && !range.is_empty() {
                 self.ledger.check(Call::Prepare, DeviceAddress(range.start), range.len())?;
@@ -195,14 +195,6 @@ impl AscendDevice {
     fn storage(&self, slot: PipelineSlot) -> *mut c_void {
         self.slots[slot.index()].storage()
     }
-}
-
-fn refused(error: &WireError) -> ChipError {
-    let index = match error {
-        WireError::Argument { index, .. } => *index,
-        _ => 0,
-    };
-    ChipError::ArgumentRefused { index, reason: Reason::new(format_args!("{error}")) }
 }
 
 fn device_pointer(address: DeviceAddress) -> *mut c_void {
@@ -274,7 +266,7 @@ impl DeviceRuntime for AscendDevice {
         if self.callables[callable.index()].is_none() {
             return Err(ChipError::CallableUnknown { slot: callable });
         }
-        config.validate().map_err(|error| refused(&error))?;
+        config.validate().map_err(ChipError::ConfigRefused)?;
         self.check_tensors(args)?;
         let token = self.runs.begin_prepare(slot)?;
         let mut descriptor = NativeRunDescriptor {

@@ -27,14 +27,15 @@ impl Arity {
     /// The arguments of a run, each judged, if they are as many. `callable` is its name, for the error alone.
     ///
     /// # Errors
-    /// [`ChipError::ArgumentRefused`] for a list of another size, or an argument that is not legal: the list may have come
-    /// through a foreign interface.
+    /// [`ChipError::ArgumentRefused`] for a list of another size, or an argument that is not legal,
+    /// [`ChipError::ArgumentsRefused`] for a list that cannot be read: it may have come through a foreign interface.
     pub fn judge<'a>(
         self,
         callable: &str,
         args: &'a ChipStorageTaskArgs,
     ) -> Result<(&'a [ChipTensor], &'a [u64]), ChipError> {
-        let (tensors, scalars) = (args.tensors()?, args.scalars()?);
+        let tensors = args.tensors().map_err(ChipError::arguments)?;
+        let scalars = args.scalars().map_err(ChipError::arguments)?;
         if (tensors.len(), scalars.len()) == (self.tensors, self.scalars) {
             return Ok((tensors, scalars));
         }
@@ -56,6 +57,8 @@ mod tests {
     use std::string::ToString;
     use std::vec;
 
+    use zerocopy::IntoBytes as _;
+
     use super::*;
     use crate::wire::{AddressSpace, ChipCallableSource, Dtype};
 
@@ -76,5 +79,22 @@ mod tests {
         assert_eq!(refused.to_string(), text);
         args.load(crate::model::TaskArgs::new().input(tensor).output(tensor).scalar(7).view());
         assert_eq!(arity.judge("add_rows", &args), Ok((&[tensor, tensor][..], &[7][..])));
+    }
+
+    /// C-14: what came through a foreign interface is blamed as exactly as it can be.
+    #[test]
+    fn a_list_that_cannot_be_read_is_no_fault_of_its_first_argument() {
+        let tensor = ChipTensor::contiguous(64, 16, Dtype::F32, &[4], AddressSpace::Host).unwrap();
+        let mut args = ChipStorageTaskArgs::new();
+        let mut refused = |at: std::ops::Range<usize>| {
+            args.load(crate::model::TaskArgs::new().input(tensor).output(tensor).view());
+            args.as_mut_bytes()[at].fill(0xff);
+            Arity::new(2, 0).judge("add_rows", &args).unwrap_err().to_string()
+        };
+        // The second tensor, and the number of scalars.
+        let one = refused(128..256);
+        assert!(one.starts_with("argument 1 refused: ") && one.matches("argument").count() == 1, "{one}");
+        let list = refused(33_796..33_800);
+        assert!(list.starts_with("argument list refused: argument list declares 2 tensors and -1 scalars"), "{list}");
     }
 }

@@ -185,6 +185,12 @@ pub enum ChipError {
         /// What is wrong with it.
         reason: Reason,
     },
+    /// The argument list of a run as a whole cannot be read; it came through a foreign interface.
+    #[error("argument list refused: {0}")]
+    ArgumentsRefused(WireError),
+    /// The config of a run is not legal.
+    #[error("config refused: {0}")]
+    ConfigRefused(WireError),
     /// C-2
     #[error("pipeline contract refused: {0}")]
     Contract(WireError),
@@ -269,6 +275,17 @@ impl ChipError {
         matches!(self, Self::Unproven { .. })
     }
 
+    /// What is wrong with an argument list: one argument of it, or the list.
+    #[must_use]
+    pub fn arguments(error: WireError) -> Self {
+        match error {
+            WireError::Argument { index, fault } => {
+                Self::ArgumentRefused { index, reason: Reason::new(format_args!("{fault}")) }
+            }
+            list => Self::ArgumentsRefused(list),
+        }
+    }
+
     /// The number for the vendor's interface: −2 unsupported, −3 incompatible, a runtime's own code, else −1 (C-9).
     #[must_use]
     pub const fn code(&self) -> i32 {
@@ -278,17 +295,6 @@ impl ChipError {
             Self::Failed { code, .. } | Self::Unproven { code, .. } if *code < 0 => *code,
             _ => -1,
         }
-    }
-}
-
-/// An argument list or a config that came through a foreign interface and is not legal.
-impl From<WireError> for ChipError {
-    fn from(error: WireError) -> Self {
-        let index = match error {
-            WireError::Argument { index, .. } => index,
-            _ => 0,
-        };
-        Self::ArgumentRefused { index, reason: Reason::new(format_args!("{error}")) }
     }
 }
 

@@ -144,7 +144,7 @@ impl<D: BlockingDevice> Blocking<D> {
         args: &ChipStorageTaskArgs,
         config: &CallConfig,
     ) -> Result<Run<D::Callable>, ChipError> {
-        config.validate()?;
+        config.validate().map_err(ChipError::ConfigRefused)?;
         let loaded = Arc::clone(self.callables.get(callable)?);
         let (tensors, scalars) = loaded.arity.judge(&loaded.name, args)?;
         let mut copied = TaskArgs::with_capacity(tensors.len(), scalars.len());

@@ -265,6 +265,9 @@ fn a_refusal_says_what_the_device_says() {
         refused.to_string(),
         "prepare failed with code -1: tensor argument 0: its elements are f32, and i32 was asked for"
     );
+    let nowhere = CallConfig { enable_pmu: 1, ..CallConfig::ZERO };
+    let refused = rig.device.prepare(slot(0), &args(&[]), &nowhere, SLOT).unwrap_err();
+    assert!(refused.to_string().starts_with("config refused: enable_pmu is 1, "), "{refused}");
     let refused = rig.device.prepare(slot(0), &args(&[]), &CallConfig::ZERO, SLOT).unwrap_err();
     assert_eq!(refused.to_string(), "argument 0 refused: 0 tensors and 0 scalars given, 1 and 0 taken by Increment");
     let full = ChipError::OutOfMemory { asked: 101, free: 100, largest: 100, total: 100 };

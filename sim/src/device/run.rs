@@ -48,7 +48,7 @@ impl Simulator {
         config: &CallConfig,
         slot: PipelineSlot,
     ) -> Result<Run, ChipError> {
-        config.validate()?;
+        config.validate().map_err(ChipError::ConfigRefused)?;
         let program = self.code.program(callable)?;
         let (tensors, scalars) = program.arity().judge(program.name(), args)?;
         let mut staging = Staging::plan(tensors, program.tensor_directions(), &self.host, |address, bytes| {
