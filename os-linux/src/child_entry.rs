@@ -133,6 +133,16 @@ unsafe fn enter(
     unsafe { libc::_exit(code) }
 }
 
+/// Ends a child, or a copy of one, that can serve no more, and says why. Destructors do not run: what they would give back is
+/// somebody else's, or gone.
+#[cold]
+pub(crate) fn leave(why: &str, code: i32) -> ! {
+    panics::complain(why);
+    flush_streams();
+    // SAFETY: ends the process without running what the parent registered for its own end.
+    unsafe { libc::_exit(code) }
+}
+
 /// Closes and unmaps what this child was not given. `kept` are the descriptors of its own pipes.
 ///
 /// # Safety

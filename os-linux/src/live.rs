@@ -212,6 +212,11 @@ impl Live {
         if self.lineage.is_of_a_parent() { Err(Error::Inherited) } else { Ok(()) }
     }
 
+    /// Inside a callback: refuses a process that the callback forked, on whose side everything here is a copy.
+    pub(crate) fn refuse_a_copy(&self) -> Result<(), Error> {
+        if self.is_inherited() { Err(Error::Inherited) } else { Ok(()) }
+    }
+
     /// Whether the worker came through a fork.
     pub(crate) fn is_inherited(&self) -> bool {
         self.lineage.is_inherited()

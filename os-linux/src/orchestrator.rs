@@ -197,6 +197,7 @@ impl<'a> Orchestrator<'a> {
     /// The error of a task that failed, or of the run if it was cancelled.
     pub fn wait(&mut self, tensors: &[ChipTensor]) -> Result<(), Error> {
         let run = self.run;
+        self.live.refuse_a_copy()?;
         // Looked at from the first task that was unfinished last time, so that a whole wait sees each task about once.
         let mut from = TaskSlot(0);
         let inner = self.live.lock();
@@ -254,6 +255,7 @@ impl<'a> Orchestrator<'a> {
         &self,
         mut attempt: impl FnMut(&mut Inner) -> Result<R, E>,
     ) -> Result<(Guard<'a>, R), Error> {
+        self.live.refuse_a_copy()?;
         let mut inner = self.live.lock();
         let mut deadline: Option<Instant> = None;
         loop {

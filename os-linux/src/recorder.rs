@@ -241,6 +241,7 @@ impl Recorder {
         let (how, value) = match cause {
             ExitCause::Exited { status, .. } => (Leaving::Exited, status),
             ExitCause::Signalled { signal, .. } => (Leaving::Signalled, signal),
+            ExitCause::LetGo { .. } => (Leaving::Signalled, libc::SIGKILL),
             ExitCause::ThreadEnded { status, .. } => (Leaving::Thread, status),
             _ => (Leaving::Vanished, 0),
         };

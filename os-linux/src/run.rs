@@ -220,7 +220,9 @@ impl Live {
     ) -> Result<(R, RunHandle), Error> {
         let run = self.begin().map_err(|error| *error)?;
         let handle = RunHandle { live: Arc::downgrade(self), outcomes: self.outcomes.clone(), run };
-        match self.call(run, callback).map_err(|error| *error) {
+        let built = self.call(run, callback);
+        self.refuse_a_copy()?;
+        match built.map_err(|error| *error) {
             Ok(value) => {
                 let mut inner = self.lock();
                 inner.handles.push(run);
@@ -253,6 +255,7 @@ impl Live {
     ) -> Result<R, Error> {
         let own = Own { live: self, run: self.begin().map_err(|error| *error)? };
         let built = self.call(own.run, callback);
+        self.refuse_a_copy()?;
         let reason = built.as_ref().err().map(ToString::to_string);
         let mut inner = self.lock();
         let closed = self.close(&mut inner, own.run, reason.as_deref());

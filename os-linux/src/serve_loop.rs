@@ -1,13 +1,18 @@
 //! The loop of every child.
 
+use laneway_core::lane::EXIT_CUT_OFF;
 use laneway_core::serve::{Child, Runner, Served};
 use laneway_core::wire::extension;
 
+use crate::child_entry::leave;
 use crate::progress::ParentRing;
 use crate::sys::clock;
 use crate::sys::park::{Backoff, Bed, Woke};
 use crate::sys::words::MailboxWords;
 use crate::waiting::{ChildWait, Slices, Status};
+
+const CUT_OFF: &str =
+    "something that ran in this child closed descriptors that it had not opened; its parent can ring it no more";
 
 /// Serves until the parent asks the child to leave or is gone; the exit status.
 pub(crate) fn serve<R: Runner>(
@@ -57,6 +62,15 @@ pub(crate) fn serve<R: Runner>(
         slices.iter().for_each(Slices::waited);
         match woke {
             Woke::ParentGone => child.orphaned(),
+            Woke::CutOff => {
+                // Its parent hears nothing of it any more but its end.
+                child.orphaned();
+                while !matches!(child.step(ring), Served::Exit(_)) {}
+                if bed.is_in_own_process() {
+                    leave(CUT_OFF, EXIT_CUT_OFF.into());
+                }
+                return EXIT_CUT_OFF.into();
+            }
             Woke::Bell => {
                 wait.show_cpu();
             }

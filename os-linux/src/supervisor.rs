@@ -2,15 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::ids::EndpointIndex;
 use laneway_core::lane::Label;
+use laneway_core::time::Instant;
 
 use crate::error::{Error, Place, StartCause};
 use crate::host::Host;
 use crate::link::Link;
 use crate::memory::Space;
 use crate::progress::{BellWord, News};
+use crate::sys::clock;
 use crate::sys::epoll::{Poller, Token, Watch};
 use crate::sys::farewell::Leaving;
 
@@ -23,9 +26,12 @@ pub(crate) struct Child {
     pub(crate) link: Arc<Link>,
     /// Whether its whole subtree is known to be gone.
     pub(crate) gone: bool,
-    /// Whether something told of its end that it lets go of a moment before it can be taken in.
-    pub(crate) suspect: bool,
+    /// Since when something has told of its end that it lets go of a moment before it can be taken in.
+    pub(crate) suspect: Option<Instant>,
 }
+
+/// A child that lives on for so long without its pipes has not been slow to end: it executed another program, or closed them.
+const LET_GO: Duration = Duration::from_millis(100);
 
 /// What woke the background thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,17 +106,23 @@ impl Supervisor {
             child.gone = true;
             tell(News::SubtreeGone(endpoint));
         }
-        child.suspect = exit.is_none() || (alone && orphans);
+        let suspect = exit.is_none() || (alone && orphans);
+        let since = suspect.then(|| child.suspect.unwrap_or_else(clock::now));
+        child.suspect = since;
+        // Nothing in it that laneway knows of would hear a bell any more, and what ended it with its parent is gone.
+        if exit.is_none() && alone && since.is_some_and(|since| clock::now().since(since) >= LET_GO) {
+            child.host.end_for_letting_go();
+        }
     }
 
     /// Looks again at children of which something told more than could be seen then. Says whether to come back soon.
     pub(crate) fn look_again(&mut self, mut tell: impl FnMut(News)) -> bool {
         for i in 0..self.children.len() {
-            if self.children[i].suspect {
+            if self.children[i].suspect.is_some() {
                 self.look(EndpointIndex(i as u16), &mut tell);
             }
         }
-        self.children.iter().any(|child| child.suspect)
+        self.children.iter().any(|child| child.suspect.is_some())
     }
 
     /// Kills one child, with all that it started; whether it can be.
@@ -201,6 +213,7 @@ mod tests {
         }
         fn terminate(&mut self) {}
         fn kill(&mut self) {}
+        fn end_for_letting_go(&mut self) {}
         fn is_mortal(&self) -> bool {
             true
         }
@@ -222,7 +235,7 @@ mod tests {
     fn a_subtree_is_gone_once_what_it_left_to_this_process_is_reaped() {
         let host = Box::new(Dead { looks: 3, seen: false, bell: Bell::new().unwrap() });
         let link = Arc::new(Link::new("sub 0").unwrap());
-        let child = Child { label: Label::Sub(SubId(0)), kind: "SUB child", host, link, gone: false, suspect: false };
+        let child = Child { label: Label::Sub(SubId(0)), kind: "SUB child", host, link, gone: false, suspect: None };
         let mut supervisor = Supervisor { children: vec![child] };
         let (endpoint, mut news) = (EndpointIndex(0), Vec::new());
         supervisor.look(endpoint, |item| news.push(item));

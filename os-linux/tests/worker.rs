@@ -4,6 +4,8 @@
 mod closing;
 #[path = "worker/dying.rs"]
 mod dying;
+#[path = "worker/forking.rs"]
+mod forking;
 #[path = "worker/graphs.rs"]
 mod graphs;
 mod harness;
@@ -32,6 +34,7 @@ mod threads;
 
 use closing::*;
 use dying::*;
+use forking::*;
 use graphs::*;
 use keeping::*;
 use lending::*;
@@ -113,6 +116,10 @@ fn main() -> std::process::ExitCode {
             an_overlap_is_reported_and_an_error_where_cpus_are_exclusive,
             populated_regions_are_committed_before_init_returns,
             nothing_is_dispatched_before_every_child_is_ready,
+            a_worker_that_came_through_a_fork_of_the_host_is_refused_and_the_original_goes_on,
+            a_callback_that_forks_builds_its_run_in_the_original_alone,
+            a_callable_that_forks_and_returns_on_both_sides_ends_its_task_once,
+            any_spin_window_works,
         ],
         harness::cases![
             init_in_a_process_with_threads_is_refused,
@@ -138,6 +145,9 @@ fn main() -> std::process::ExitCode {
             a_sigkill_from_elsewhere_reads_as_out_of_memory_with_the_limit,
             regions_come_before_forks_and_forks_before_threads,
             close_reports_a_child_that_cannot_be_reaped_within_its_budget,
+            a_callable_that_executes_another_program_loses_its_child_at_once,
+            a_callable_that_closes_all_descriptors_loses_its_child_at_once,
+            a_worker_of_a_host_without_standard_streams_uses_none_of_their_numbers,
         ],
     )
 }

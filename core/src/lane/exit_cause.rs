@@ -30,6 +30,12 @@ pub enum ExitCause {
         /// Process id.
         pid: i32,
     },
+    /// The process went on living without what ties it to its parent, and was killed for that: something that ran in it executed
+    /// another program in its place, or closed descriptors that it had not opened.
+    LetGo {
+        /// Process id.
+        pid: i32,
+    },
     /// The child was a thread of this process and returned (P-27).
     ThreadEnded {
         /// What it returned, as a process would exit with.
@@ -53,6 +59,9 @@ pub const EXIT_DEVICE: u8 = 82;
 
 /// Exit status of a nested worker whose own children did not all leave in order (P-15).
 pub const EXIT_UNCLEAN: u8 = 83;
+
+/// Exit status of a child in which something closed the descriptors that it hears its parent by.
+pub const EXIT_CUT_OFF: u8 = 84;
 
 const SIGKILL: i32 = 9;
 
@@ -79,6 +88,11 @@ impl fmt::Display for ExitCause {
             Self::Vanished { pid } => {
                 write!(f, "process {pid} is gone and was reaped by somebody else, so its exit status is not known")
             }
+            Self::LetGo { pid } => write!(
+                f,
+                "process {pid} executed another program in its place, or closed descriptors that it had not opened, and was \
+                 killed: its parent could not hear of it any more"
+            ),
             Self::ThreadEnded { status } => {
                 write!(f, "the thread that served this mailbox ended with status {status}{}", remark(status))
             }
@@ -92,6 +106,7 @@ fn remark(status: i32) -> &'static str {
         Ok(EXIT_PROTOCOL) => " (it saw the mailbox protocol broken)",
         Ok(EXIT_DEVICE) => " (it lost control of its device)",
         Ok(EXIT_UNCLEAN) => " (children below it did not leave in order)",
+        Ok(EXIT_CUT_OFF) => " (something that ran in it closed descriptors that it had not opened)",
         _ => "",
     }
 }
@@ -134,5 +149,6 @@ mod tests {
         let oom = format!("{oom}");
         assert!(oom.contains("likely out of memory") && oom.contains("4096 bytes"), "{oom}");
         assert!(format!("{}", ExitCause::Vanished { pid: 7 }).contains("process 7 is gone"));
+        assert!(format!("{}", ExitCause::LetGo { pid: 7 }).contains("process 7 executed another program"));
     }
 }

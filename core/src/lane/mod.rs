@@ -18,7 +18,7 @@ mod stop;
 pub use endpoint_spec::{EndpointSpec, Frames, Label};
 pub use error::LaneError;
 pub use event::{ControlOutcome, Event, Outcome};
-pub use exit_cause::{EXIT_DEVICE, EXIT_PROTOCOL, EXIT_UNCLEAN, ExitCause};
+pub use exit_cause::{EXIT_CUT_OFF, EXIT_DEVICE, EXIT_PROTOCOL, EXIT_UNCLEAN, ExitCause};
 pub use flight::Flight;
 pub use lane::{Job, Lane};
 pub use phase::{Act, Phase, Sight, Stage};

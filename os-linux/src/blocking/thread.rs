@@ -44,6 +44,7 @@ pub(super) struct DeviceThread<J> {
     jobs: Option<SyncSender<Arc<J>>>,
     ended: Receiver<Ended>,
     thread: Option<LibraryThread<()>>,
+    lineage: Lineage,
     /// The thread may be anywhere in code of the user's: a fork would copy the locks that it holds (P-2).
     _held: HeldDevice,
 }
@@ -64,7 +65,7 @@ impl<J: Send + Sync + 'static> DeviceThread<J> {
                 let _ = done.send(ended);
             }
         })?;
-        Ok(Self { jobs: Some(jobs), ended, thread: Some(thread), _held: held })
+        Ok(Self { jobs: Some(jobs), ended, thread: Some(thread), lineage, _held: held })
     }
 
     /// Hands a run over; the one before it has ended, so there is room.
@@ -97,6 +98,11 @@ impl<J> Drop for DeviceThread<J> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
+            if self.lineage.is_inherited() {
+                // There is no such thread in this process that could be waited for.
+                std::mem::forget(thread);
+                return;
+            }
             // It ends without a panic, and whoever closes a device has more to do than to hear of one.
             let _ = panics::catch(|| thread.join());
         }

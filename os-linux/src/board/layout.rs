@@ -208,6 +208,7 @@ const EXITED: u64 = 2;
 const SIGNALLED: u64 = 3;
 const VANISHED: u64 = 4;
 const THREAD_ENDED: u64 = 5;
+const LET_GO: u64 = 6;
 
 /// In the value of a signal: nobody here sent it.
 const UNEXPECTED: u64 = 1 << 32;
@@ -224,6 +225,7 @@ impl Standing {
                 (SIGNALLED, u64::from(signal as u32) | if unexpected { UNEXPECTED } else { 0 })
             }
             Self::Ended(ExitCause::ThreadEnded { status }) => (THREAD_ENDED, u64::from(status as u32)),
+            Self::Ended(ExitCause::LetGo { .. }) => (LET_GO, 0),
             Self::Ended(_) => (VANISHED, 0),
         };
         words.write(record + Place::VALUE, value);
@@ -246,6 +248,7 @@ impl Standing {
                 Self::Ended(ExitCause::Signalled { pid, signal: low, unexpected, memory_limit })
             }
             THREAD_ENDED => Self::Ended(ExitCause::ThreadEnded { status: low }),
+            LET_GO => Self::Ended(ExitCause::LetGo { pid }),
             _ => Self::Ended(ExitCause::Vanished { pid }),
         }
     }

@@ -87,6 +87,9 @@ pub(crate) trait Host: Send {
     /// Ends it by force, with all that it started, as far as that is possible.
     fn kill(&mut self);
 
+    /// Ends one that lives on although it has let go of what tells of its end.
+    fn end_for_letting_go(&mut self);
+
     /// Whether [`Host::kill`] can end it; what cannot be ended is stuck as soon as it has to be (L-35).
     fn is_mortal(&self) -> bool;
 

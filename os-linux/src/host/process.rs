@@ -64,7 +64,14 @@ impl Hosting for Processes {
         // `self` keeps thread children from beginning.
         let started = unsafe { child_entry::start(&spec, live) }?;
         let child_entry::Started { process, lifeline, subtree } = started;
-        Ok(Box::new(Process { process, lifeline, subtree, killed: false, memory_limit: self.memory_limit }))
+        Ok(Box::new(Process {
+            process,
+            lifeline,
+            subtree,
+            killed: false,
+            let_go: false,
+            memory_limit: self.memory_limit,
+        }))
     }
 
     fn parent(&self) -> Option<Arc<Pidfd>> {
@@ -79,6 +86,8 @@ struct Process {
     subtree: SubtreeWatch,
     /// Whether this worker sent it a SIGKILL.
     killed: bool,
+    /// Whether that was because it had let go of its pipes.
+    let_go: bool,
     /// Known beforehand: the time between a death and its report is short.
     memory_limit: Option<u64>,
 }
@@ -88,6 +97,7 @@ impl Process {
         let pid = self.process.pid();
         match exit {
             Exit::Code(status) => ExitCause::Exited { pid, status },
+            Exit::Signal { .. } if self.let_go && exit.is_killed() => ExitCause::LetGo { pid },
             Exit::Signal { number: signal, .. } => {
                 let unexpected = !self.killed;
                 let memory_limit = self.memory_limit.filter(|_| unexpected && exit.is_killed());
@@ -126,6 +136,13 @@ impl Host for Process {
 
     fn kill(&mut self) {
         self.killed |= self.process.kill();
+    }
+
+    fn end_for_letting_go(&mut self) {
+        // One that is ending may take long over the last of its descriptors, a device's for one.
+        if !self.let_go && !self.process.is_ending() {
+            self.let_go = self.process.kill();
+        }
     }
 
     fn is_mortal(&self) -> bool {

@@ -64,6 +64,8 @@ impl Host for Thread {
         self.lifeline = None;
     }
 
+    fn end_for_letting_go(&mut self) {}
+
     fn is_mortal(&self) -> bool {
         false
     }

@@ -1,5 +1,6 @@
 //! A child process as its owner sees it: signalled, noticed when it ends, reaped exactly once (P-16).
 
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::process::{Pid, Signal, WaitId};
@@ -110,6 +111,16 @@ impl ChildProcess {
             // Without a pidfd make sure that nobody else reaped it.
             None => look(self.id()) == Seen::Alive && rustix::process::kill_process(self.pid, signal).is_ok(),
         }
+    }
+
+    /// Whether it is on its way out, as far as /proc tells.
+    pub fn is_ending(&self) -> bool {
+        /// Of the flags of a process: it gives back what it holds.
+        const EXITING: u64 = 4;
+        let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", self.pid())) else { return false };
+        // The name in parentheses may hold anything; the state and five numbers stand before the flags.
+        let flags = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(6));
+        flags.and_then(|flags| flags.parse().ok()).is_some_and(|flags: u64| flags & EXITING != 0)
     }
 
     /// Kills it, and its group if it heads one; `false` if it has ended.

@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, Write};
+use std::sync::Once;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::{inventory, signals, threads};
+use super::{inventory, lineage, signals, threads};
 use crate::Error;
 
 /// Which of the two this process is.
@@ -53,6 +54,22 @@ pub unsafe fn fork() -> Result<Fork, Error> {
             "check the limits on processes (ulimit -u, pids.max of the control group) and on memory",
         )
     })
+}
+
+/// From here on a child that anybody forks in this process knows that what is there came through a fork: the host program, or a
+/// callable, may fork too (P-31).
+pub(super) fn notice_forks() {
+    static NOTICED: Once = Once::new();
+    unsafe extern "C" fn in_child() {
+        lineage::begin_generation();
+        threads::forget_after_a_foreign_fork();
+    }
+    NOTICED.call_once(|| {
+        // It fails for want of memory alone; then a foreign fork goes unnoticed.
+        // SAFETY: what is registered is part of this program for as long as it runs. It stores to atomics, and takes a lock only
+        // if that is free.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
 }
 
 /// Writes out what this process buffered for its standard streams and C's: a fork would copy it, and both would write it.

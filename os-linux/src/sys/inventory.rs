@@ -31,12 +31,23 @@ impl Inventory {
 
     /// Lists a descriptor that was opened under this lock.
     pub(super) fn adopt(&mut self, fd: OwnedFd) -> Descriptor {
+        let fd = above_the_streams(fd);
         self.descriptors.insert(fd.as_raw_fd());
         Descriptor(Some(fd))
     }
 
     pub(super) fn remove_mapping(&mut self, start: usize) {
         self.mappings.remove(&start);
+    }
+}
+
+/// Moves a descriptor away from the numbers of the standard streams, which are free in a program that closed those: what is
+/// printed would go into a mailbox or a tensor. Where no other number is free it stays.
+fn above_the_streams(fd: OwnedFd) -> OwnedFd {
+    const FIRST: RawFd = 3;
+    match fd.as_raw_fd() {
+        ..FIRST => io::fcntl_dupfd_cloexec(&fd, FIRST).unwrap_or(fd),
+        _ => fd,
     }
 }
 

@@ -138,6 +138,11 @@ impl Lifeline {
         Ok(self.is_cut())
     }
 
+    /// Whether the kernel signals this process when the parent is gone: a thread child's cannot be armed.
+    pub(super) const fn is_armed(&self) -> bool {
+        self.at_hang_up.is_some()
+    }
+
     /// Whether the parent is gone. One system call that never blocks.
     #[must_use]
     pub fn is_cut(&self) -> bool {

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::fork;
+
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -21,6 +23,7 @@ pub(crate) struct Lineage {
 impl Lineage {
     /// This process, and the thread child that the calling thread serves as.
     pub(crate) fn here() -> Self {
+        fork::notice_forks();
         Self { generation: GENERATION.load(Ordering::Relaxed), child: CHILD.get() }
     }
 

@@ -28,12 +28,15 @@ pub enum Woke {
     TimedOut,
     /// The parent is gone: leave, in order.
     ParentGone,
+    /// This process cannot sleep here any more, nor hear its parent: something in it closed what it sleeps on.
+    CutOff,
 }
 
 /// Where a child sleeps.
 pub struct Bed {
     poller: Poller,
     events: Events,
+    in_own_process: bool,
 }
 
 impl Bed {
@@ -49,7 +52,12 @@ impl Bed {
         if let Some(parent) = parent {
             poller.add(parent, PARENT, Watch::Level)?;
         }
-        Ok(Self { poller, events: Events::new() })
+        Ok(Self { poller, events: Events::new(), in_own_process: lifeline.is_armed() })
+    }
+
+    /// Whether who sleeps here is a process of its own.
+    pub(crate) const fn is_in_own_process(&self) -> bool {
+        self.in_own_process
     }
 
     /// Announces the sleep in the parked word at `word`, looks once more, then sleeps until rung.
@@ -78,8 +86,7 @@ impl Bed {
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Woke {
         if self.poller.wait(&mut self.events, timeout).is_err() {
-            // Only a bug makes a wait fail; going on as if rung keeps the child serving.
-            return Woke::Bell;
+            return Woke::CutOff;
         }
         if self.events.iter().any(|ready| ready.token == PARENT) {
             Woke::ParentGone

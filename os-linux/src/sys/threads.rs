@@ -65,7 +65,8 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         let mut gate = gate();
-        gate.inside -= 1;
+        // A process that somebody forked begins to count anew, and may have one that was counted before.
+        gate.inside = gate.inside.saturating_sub(1);
         if gate.forking {
             CHANGED.notify_all();
         }
@@ -92,9 +93,27 @@ pub(super) fn close_gate() -> ClosedGate {
 impl ClosedGate {
     /// In the child: none of the threads came along.
     pub(super) fn forget_threads(mut self) {
-        self.0.threads.clear();
-        self.0.births = 0;
-        self.0.starts = 0;
+        self.0.forget();
+    }
+}
+
+/// In a child that somebody else forked, where threads of this library may have been anywhere. One that was just changing the
+/// list keeps it: the child can start no worker then, as its parent's threads might have held any lock.
+pub(super) fn forget_after_a_foreign_fork() {
+    if let Ok(mut gate) = GATE.try_lock() {
+        gate.forget();
+        gate.inside = 0;
+        gate.forking = false;
+        gate.children = 0;
+    }
+}
+
+impl Gate {
+    /// In a child: no thread of this library came along. Frees nothing, since the allocator may be in use.
+    fn forget(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.threads));
+        self.births = 0;
+        self.starts = 0;
     }
 }
 
@@ -137,7 +156,8 @@ impl Forking {
 
 impl Drop for Forking {
     fn drop(&mut self) {
-        gate().starts -= 1;
+        let mut gate = gate();
+        gate.starts = gate.starts.saturating_sub(1);
         CHANGED.notify_all();
     }
 }
@@ -160,7 +180,8 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        gate().children -= 1;
+        let mut gate = gate();
+        gate.children = gate.children.saturating_sub(1);
     }
 }
 

@@ -49,6 +49,8 @@ impl ParentWait {
     /// How a worker with so many children waits; `is_nested` if another worker waits for it.
     pub(crate) fn new(plain: Duration, window: SpinWindow, wake: Duration, children: usize, is_nested: bool) -> Self {
         let (cost, usable) = (PauseCost::measured(), CpuBudget::read().usable());
+        // Sums and multiples of it are taken; nobody spins for that long.
+        let plain = plain.min(Duration::from_secs(3600));
         let (drivers, told) = (1 + usize::from(is_nested), vec![(None, false); children].into());
         Self { plain, window, cost, usable, wake, drivers, told, paid: Paid::nothing(children), together: 0 }
     }

@@ -13,8 +13,13 @@ use laneway_core::wire::Digest;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::extension::ChildActivity;
 
+use crate::child_entry::{EXIT_PANIC, leave};
 use crate::sys::clock;
+use crate::sys::lineage::Lineage;
 use crate::sys::words::MailboxWords;
+
+const COPY: &str =
+    "a callable forked this process, and both returned: only the child itself may, a copy of it calls _exit or exec";
 
 /// The status words of one child, on its side. All times are nanoseconds.
 pub(crate) struct Status {
@@ -120,11 +125,22 @@ pub(crate) struct Reporting<'s, R: Runner> {
     runner: R,
     status: &'s Status,
     launched: Option<R::Token>,
+    lineage: Lineage,
 }
 
 impl<'s, R: Runner> Reporting<'s, R> {
-    pub(crate) const fn new(runner: R, status: &'s Status) -> Self {
-        Self { runner, status, launched: None }
+    pub(crate) fn new(runner: R, status: &'s Status) -> Self {
+        Self { runner, status, launched: None, lineage: Lineage::here() }
+    }
+
+    /// What a call into code of the user's returned. If it forked and both sides come back, one of them is not this child: two
+    /// would answer one task, and ring with the same bells (L-1).
+    #[inline]
+    fn returned<T>(&self, result: T) -> T {
+        if self.lineage.is_inherited() {
+            leave(COPY, EXIT_PANIC);
+        }
+        result
     }
 
     /// What does the work.
@@ -145,13 +161,15 @@ impl<R: Runner> Runner for Reporting<'_, R> {
     }
 
     fn prepare(&mut self, task: &Task<'_>, report: &mut Report) -> Result<R::Token, PrepareError> {
-        self.runner.prepare(task, report)
+        let prepared = self.runner.prepare(task, report);
+        self.returned(prepared)
     }
 
     fn launch(&mut self, token: R::Token, task: &Task<'_>, report: &mut Report) -> Result<Launch, Failure> {
         self.launched = Some(token);
         self.status.begins(task);
-        self.runner.launch(token, task, report)
+        let launched = self.runner.launch(token, task, report);
+        self.returned(launched)
     }
 
     fn accepted(&mut self, token: R::Token) -> bool {
@@ -159,11 +177,13 @@ impl<R: Runner> Runner for Reporting<'_, R> {
     }
 
     fn poll(&mut self, token: R::Token, report: &mut Report) -> Result<Poll, Failure> {
-        self.runner.poll(token, report)
+        let polled = self.runner.poll(token, report);
+        self.returned(polled)
     }
 
     fn finalize(&mut self, token: R::Token, report: &mut Report) -> Result<(), Failure> {
         let result = self.runner.finalize(token, report);
+        let result = self.returned(result);
         // One that was prepared and never launched is no task.
         if self.launched == Some(token) {
             self.launched = None;
@@ -174,7 +194,8 @@ impl<R: Runner> Runner for Reporting<'_, R> {
 
     fn control(&mut self, request: &ControlRequest, report: &mut Report) -> Result<u64, Failure> {
         self.status.show(ChildActivity::Control, clock::now().as_nanos());
-        self.runner.control(request, report)
+        let served = self.runner.control(request, report);
+        self.returned(served)
     }
 
     fn shutdown(&mut self) {

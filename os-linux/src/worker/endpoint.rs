@@ -203,8 +203,9 @@ pub(super) fn serve_endpoint(
             Served::Idle if window.until(|| child.has_work()) => continue,
             Served::Idle | Served::Running => {}
         }
-        if bed.park(&words, extension::PARKED, None, || child.has_work()) == Woke::ParentGone {
-            child.orphaned();
+        match bed.park(&words, extension::PARKED, None, || child.has_work()) {
+            Woke::ParentGone | Woke::CutOff => child.orphaned(),
+            Woke::Work | Woke::Bell | Woke::TimedOut => {}
         }
     }
 }

@@ -145,7 +145,7 @@ fn bear(
     let seat = Seat { name, link: link.clone(), bell: bell.clone(), at_hang_up };
     let body = plan.body(&seat, config.cpus.of(outline.label), given);
     let host = hosting.start(&seat, body)?;
-    Ok(Child { label: outline.label, kind: outline.kind, host, link, gone: false, suspect: false })
+    Ok(Child { label: outline.label, kind: outline.kind, host, link, gone: false, suspect: None })
 }
 
 /// What a wake through the kernel costs here, as one child shows.
