@@ -17,10 +17,13 @@
 // Every test binary compiles this module anew and uses a part of it.
 #![allow(dead_code)]
 
+mod channel;
+mod processes;
+
 use std::env;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,6 +33,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process_group, pidfd_open, set_child_subreaper,
 };
+
+#[allow(unused_imports, reason = "not every test binary has something to send")]
+pub(crate) use channel::Channel;
+pub(crate) use processes::*;
 
 /// One case: its name is that of its function.
 #[derive(Clone, Copy)]
@@ -258,15 +265,6 @@ fn reap_orphans() -> Vec<String> {
     }
 }
 
-/// Children of a process, zombies included.
-pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
-    let entries = std::fs::read_dir("/proc").expect("/proc is mounted");
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|&pid| stat_field(pid, 1).is_some_and(|ppid| ppid == parent.to_string()))
-        .filter_map(Pid::from_raw)
-        .collect()
-}
-
 /// Living processes of this case, without this one, whoever their parents are: they carry the names of the case and of its run in
 /// their environment.
 pub(crate) fn descendants() -> Vec<i32> {
@@ -280,117 +278,4 @@ pub(crate) fn descendants() -> Vec<i32> {
         tags.iter().all(|tag| entries.contains(&tag.as_bytes()))
     };
     pids.filter(|pid| *pid != std::process::id() as i32 && is_alive(*pid)).filter(tagged).collect()
-}
-
-/// Whether a process exists and has not ended (a zombie has).
-pub(crate) fn is_alive(pid: i32) -> bool {
-    stat_field(pid, 0).is_some_and(|state| state != "Z" && state != "X")
-}
-
-/// A field of `/proc/<pid>/stat`, counted from the state (0) on.
-fn stat_field(pid: i32, index: usize) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_whitespace().nth(index).map(str::to_owned)
-}
-
-fn command_of(pid: Pid) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
-}
-
-/// Descriptors that this process has open, with what each is, lowest first.
-pub(crate) fn descriptors() -> Vec<(i32, String)> {
-    let entries = std::fs::read_dir("/proc/self/fd").expect("/proc is mounted");
-    let mut open: Vec<_> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let target = std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
-            Some((entry.file_name().to_str()?.parse().ok()?, target))
-        })
-        .filter(|(_, target)| !target.starts_with("/proc/"))
-        .collect();
-    open.sort_unstable();
-    open
-}
-
-/// A pipe for what the processes of a case tell each other. It belongs to the test, so children inherit both ends.
-pub(crate) struct Channel {
-    read: OwnedFd,
-    write: Option<OwnedFd>,
-}
-
-impl Channel {
-    pub(crate) fn new() -> Self {
-        let (read, write) = rustix::pipe::pipe().expect("a pipe");
-        Self { read, write: Some(write) }
-    }
-
-    /// Sends bytes; a few fit without a reader.
-    pub(crate) fn send(&self, bytes: &[u8]) {
-        assert_eq!(rustix::io::write(self.sender(), bytes), Ok(bytes.len()));
-    }
-
-    /// Waits for the next bytes; none once every sender is gone.
-    pub(crate) fn receive(&self) -> Vec<u8> {
-        assert!(is_ready_within(self.read.as_fd(), LIMIT / 2), "nobody sent anything");
-        let mut bytes = vec![0; 4096];
-        let count = rustix::io::read(&self.read, &mut bytes).expect("a readable pipe");
-        bytes.truncate(count);
-        bytes
-    }
-
-    /// As [`Channel::receive`], as text.
-    pub(crate) fn receive_text(&self) -> String {
-        String::from_utf8(self.receive()).expect("text")
-    }
-
-    /// Closes this process's copy of the sending end: [`Channel::wait_for_end`] then tells when all senders are gone.
-    pub(crate) fn close_sender(&mut self) {
-        self.write = None;
-    }
-
-    /// Waits until no process holds the sending end; says how long that took, and what was sent meanwhile. `None` if the
-    /// time was over.
-    pub(crate) fn wait_for_end(&self, limit: Duration) -> Option<(Duration, Vec<u8>)> {
-        assert!(self.write.is_none(), "this process is a sender itself");
-        let start = Instant::now();
-        let mut sent = Vec::new();
-        loop {
-            if !is_ready_within(self.read.as_fd(), limit.saturating_sub(start.elapsed())) {
-                return None;
-            }
-            let mut bytes = [0; 4096];
-            match rustix::io::read(&self.read, &mut bytes).expect("a readable pipe") {
-                0 => return Some((start.elapsed(), sent)),
-                count => sent.extend_from_slice(&bytes[..count]),
-            }
-        }
-    }
-
-    /// The sending end, for calls that want a descriptor.
-    pub(crate) fn sender(&self) -> BorrowedFd<'_> {
-        self.write.as_ref().expect("the sending end is open").as_fd()
-    }
-
-    /// The receiving end, for calls that want a descriptor.
-    pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
-        self.read.as_fd()
-    }
-}
-
-/// Context switches of every thread of these processes but the calling one, by (process, thread).
-pub(crate) fn switches(pids: &[i32]) -> std::collections::BTreeMap<(i32, String), u64> {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().to_string();
-    let mut found = std::collections::BTreeMap::new();
-    for &pid in pids {
-        for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
-            let thread = task.file_name().into_string().unwrap();
-            let status = std::fs::read_to_string(task.path().join("status")).unwrap();
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let count = counts.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum();
-            if thread != own {
-                found.insert((pid, thread), count);
-            }
-        }
-    }
-    found
 }

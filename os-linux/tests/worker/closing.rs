@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, FailureKind, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Bench, Gate, children, cpu_time, descriptors, mappings, shm, until};
+use crate::harness::{children, cpu_time};
+use crate::support::{Bench, Gate, descriptors, mappings, shm, until};
 
 /// Threads of this process.
 fn threads() -> usize {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, Place, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness;
-use crate::support::{Bench, Gate, children, until};
+use crate::harness::{self, children};
+use crate::support::{Bench, Gate, until};
 
 fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();

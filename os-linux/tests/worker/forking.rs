@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use laneway_linux::{Error, ExitCause, TaskArgs, Worker};
 
-use crate::support::{Bench, children};
+use crate::harness::children;
+use crate::support::Bench;
 
 /// Forks, runs `side` in the new process, and returns how that ended.
 fn forked(side: impl FnOnce() -> bool) -> i32 {

@@ -2,7 +2,8 @@
 
 use laneway_linux::{Error, FailureKind, TaskArgs};
 
-use crate::support::{Bench, Gate, children, descriptors, mappings};
+use crate::harness::children;
+use crate::support::{Bench, Gate, descriptors, mappings};
 
 /// P-14, E-9: a handle of a closed worker still says how its run ended, and holds nothing of the worker.
 pub(crate) fn a_kept_handle_answers_after_close_and_holds_nothing() {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use laneway_linux::{CallableHandle, EngineError, Error, RunHandle, TaskArgs, WorkerId};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Bench, Gate, children, nothing, until};
+use crate::harness::children;
+use crate::support::{Bench, Gate, nothing, until};
 
 /// The name and the first digits of the digest, as messages show a callable.
 fn shown(callable: &CallableHandle) -> String {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use laneway_linux::{Error, FailureKind, TaskArgs};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness;
-use crate::support::{Bench, Gate, children, nothing, until};
+use crate::harness::{self, children};
+use crate::support::{Bench, Gate, nothing, until};
 
 /// An error that cannot be printed.
 #[derive(Debug)]

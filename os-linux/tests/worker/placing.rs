@@ -3,7 +3,8 @@
 use laneway_linux::{CpuOverlap, Error, Label, SubId, TaskArgs, WorkerBuilder};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Bench, children, until};
+use crate::harness::children;
+use crate::support::{Bench, until};
 
 fn sub(index: u32) -> Label {
     Label::Sub(SubId(index))

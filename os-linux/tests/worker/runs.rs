@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use laneway_linux::{BoxError, CallConfig, Error, FailureKind, Orchestrator, TaskArgs, TaskArgsView};
 
+use crate::harness::children;
 use crate::support::{Bench, Gate, until};
 
 /// L-28, E-7
@@ -32,13 +33,13 @@ pub(crate) fn a_panic_fails_its_task_and_the_child_lives_on() {
     let panics = worker.register("panics", |args| panic!("no {}", args.scalar(0)?)).unwrap();
     let works = worker.register("works", crate::support::nothing).unwrap();
     worker.init().unwrap();
-    let before = crate::support::children();
+    let before = children();
     for i in 0..3 {
         let error = worker.run(|orch| Ok(orch.submit_sub(&panics, TaskArgs::new().scalar(i))?)).unwrap_err();
         assert!(error.to_string().contains(&format!("panic: no {i}")), "{error}");
         worker.run(|orch| Ok(orch.submit_sub(&works, TaskArgs::new())?)).unwrap();
     }
-    assert_eq!(before, crate::support::children());
+    assert_eq!(before, children());
     worker.close().unwrap();
 }
 

@@ -9,7 +9,8 @@ use laneway_linux::{
     BoxError, CustomChild, CustomStart, Error, Failure, Leaf, Report, Task, TaskArgs, Worker, WorkerId,
 };
 
-use crate::support::{Bench, children, nothing, until};
+use crate::harness::children;
+use crate::support::{Bench, nothing, until};
 
 /// P-2
 pub(crate) fn init_in_a_process_with_threads_is_refused() {

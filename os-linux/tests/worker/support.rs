@@ -104,13 +104,6 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Direct children of this process.
-pub(crate) fn children() -> Vec<i32> {
-    let path = format!("/proc/self/task/{}/children", std::process::id());
-    let text = fs::read_to_string(path).unwrap();
-    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
-}
-
 /// Open descriptors of this process, as (number, what it is).
 pub(crate) fn descriptors() -> BTreeSet<(i32, String)> {
     let list = fs::read_dir("/proc/self/fd").unwrap();
@@ -127,14 +120,6 @@ pub(crate) fn mappings() -> usize {
 /// Names under /dev/shm.
 pub(crate) fn shm() -> BTreeSet<String> {
     fs::read_dir("/dev/shm").unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
-}
-
-/// User and system time of a process so far.
-pub(crate) fn cpu_time(pid: i32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let rest = stat.rsplit(')').next().unwrap();
-    let ticks: u64 = rest.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 10)
 }
 
 /// A function that a callable can be registered with.

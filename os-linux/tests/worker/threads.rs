@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use laneway_linux::{ChildMode, Doing, Error, ExitCause, FailureKind, Label, Place, SubId, TaskArgs, Worker};
 
-use crate::support::{Bench, Gate, children, descriptors, mappings, nothing, until, wait_for};
+use crate::harness::children;
+use crate::support::{Bench, Gate, descriptors, mappings, nothing, until, wait_for};
 
 fn threads(subs: u32) -> laneway_linux::WorkerBuilder {
     Worker::builder().subs(subs).child_mode(ChildMode::Thread).heap_ring_bytes(1 << 20).buffer_bytes(1 << 20)
