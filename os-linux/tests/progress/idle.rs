@@ -34,7 +34,7 @@ fn run_time(pid: i32) -> Duration {
     )
 }
 
-/// Issue "nothing when idle": no thread of a tree of three levels is scheduled at all.
+/// L-33: no thread of a tree of three levels is scheduled at all while there is nothing to do.
 pub(crate) fn an_idle_tree_of_three_levels_never_wakes() {
     const WINDOW: Duration = Duration::from_secs(2);
     let tower = Tower::new(3..=5, add);
