@@ -22,10 +22,6 @@ fn done(key: u32, result: u64) -> Event<u32, u32> {
     Event::Control { key, outcome: ControlOutcome::Done(result) }
 }
 
-fn two() -> Bench {
-    Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
-}
-
 /// L-20, L-23
 #[test]
 fn a_control_is_answered_and_a_failed_one_leaves_the_endpoint_usable() {
@@ -111,10 +107,7 @@ fn tasks_and_controls_take_turns() {
 #[test]
 fn a_registry_control_never_makes_a_staged_frame_wait() {
     let mut bench = two();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    bench.fill();
     bench.poll();
     bench.control(9, &register()).unwrap();
     assert_eq!(Frame::BASE.state(&bench.words), FrameState::Idle.raw(), "not stored yet");

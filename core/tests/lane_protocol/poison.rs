@@ -12,10 +12,6 @@ use crate::support::*;
 const KILLED: ExitCause = ExitCause::Signalled { pid: 4711, signal: 9, unexpected: true, memory_limit: None };
 const MALLOC: ControlRequest = ControlRequest::Malloc { bytes: 64 };
 
-fn two() -> Bench {
-    Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
-}
-
 /// Which keys came back as failures of the endpoint.
 fn given_back(events: &Events) -> Vec<u32> {
     events
@@ -60,10 +56,7 @@ fn without_a_waitable_child_a_frame_comes_back_when_it_is_terminal() {
         EndpointSpec { waitable: false, ..spec(Frames::Two) },
         Script { concurrent: true, ..Script::default() },
     );
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    bench.fill();
     bench.poll();
     bench.lane.set_poison(Poison::Driver, bench.now);
     assert_eq!(bench.poll(), [Event::Poisoned { reason: Poison::Driver }]);

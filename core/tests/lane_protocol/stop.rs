@@ -11,10 +11,6 @@ use crate::support::*;
 const MALLOC: ControlRequest = ControlRequest::Malloc { bytes: 64 };
 const LEFT: ExitCause = ExitCause::Exited { pid: 4711, status: 0 };
 
-fn two() -> Bench {
-    Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
-}
-
 /// Brings a frame into a state.
 type Scene = fn(&mut Bench);
 
@@ -32,10 +28,7 @@ impl Bench {
 #[test]
 fn a_two_frame_child_stops_with_both_frames_busy() {
     let mut bench = two();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    bench.fill();
     bench.poll();
     bench.stop();
     assert!(matches!(bench.submit(3, 1, ZERO, false), Err(LaneError::Stopping)), "L-29");

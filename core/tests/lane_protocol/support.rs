@@ -192,6 +192,11 @@ pub(crate) fn spec(frames: Frames) -> EndpointSpec {
     }
 }
 
+/// Two frames, and a device that prepares beside a running task.
+pub(crate) fn two() -> Bench {
+    Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
+}
+
 impl Bench {
     pub(crate) fn new(frames: Frames, script: Script) -> Self {
         Self::with_spec(spec(frames), script)
@@ -244,6 +249,14 @@ impl Bench {
         let (run, generation) = (RunId::new(run).unwrap(), Generation::new(run).unwrap());
         let job = Job { key, run, slot, generation, digest, config, blob, limit: None, prepare_only };
         self.lane.submit(&self.words, &job, self.now).map(drop)
+    }
+
+    /// Run 1 executes in the first frame, run 2 is staged behind it in the second.
+    pub(crate) fn fill(&mut self) {
+        self.submit(1, 1, ZERO, false).unwrap();
+        self.settle();
+        self.submit(2, 2, ONE, true).unwrap();
+        self.settle();
     }
 
     pub(crate) fn activate(&mut self, run: u64) -> Result<(), LaneError> {

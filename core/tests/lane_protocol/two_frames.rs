@@ -8,10 +8,6 @@ use laneway_core::wire::{CallConfig, FrameState, Preparation, frame};
 
 use crate::support::*;
 
-fn bench() -> Bench {
-    Bench::new(Frames::Two, Script { concurrent: true, ..Script::default() })
-}
-
 fn staged(key: u32, preparation: Preparation) -> Event<u32, u32> {
     Event::Staged { key, preparation }
 }
@@ -37,7 +33,7 @@ impl Bench {
 /// Spec §3: the whole way of a prepared successor; L-13 disposition 2, L-9, L-14.
 #[test]
 fn a_successor_is_prepared_beside_its_predecessor_and_launched_after_it() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.submit(1, 1, ZERO, false).unwrap();
     assert_eq!(bench.settle(), Served::Running);
     assert_eq!(bench.state(ZERO), FrameState::TaskLaunched.raw());
@@ -66,10 +62,7 @@ fn a_successor_is_prepared_beside_its_predecessor_and_launched_after_it() {
 #[test]
 fn a_runtime_that_cannot_prepare_concurrently_stages_validated_only() {
     let mut bench = Bench::new(Frames::Two, Script::default());
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    bench.fill();
     assert_eq!(bench.poll(), [Event::Accepted { key: 1 }, staged(2, Preparation::Validated)]);
     bench.finish();
     bench.poll();
@@ -82,7 +75,7 @@ fn a_runtime_that_cannot_prepare_concurrently_stages_validated_only() {
 #[test]
 fn nothing_is_prepared_beside_a_diagnostic_run_or_for_one() {
     for (first, second) in [(true, false), (false, true), (true, true)] {
-        let mut bench = bench();
+        let mut bench = two();
         match first {
             true => bench.submit_diagnostic(1, 1, ZERO, false),
             false => bench.submit(1, 1, ZERO, false).unwrap(),
@@ -105,11 +98,8 @@ fn nothing_is_prepared_beside_a_diagnostic_run_or_for_one() {
 /// L-12: a prepared successor is given up when a diagnostic task of the executing run comes before it.
 #[test]
 fn a_prepared_successor_is_abandoned_for_a_diagnostic_task_before_it() {
-    let mut bench = bench();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    let mut bench = two();
+    bench.fill();
     bench.finish();
     bench.poll();
     bench.device.take_log();
@@ -126,7 +116,7 @@ fn a_prepared_successor_is_abandoned_for_a_diagnostic_task_before_it() {
 /// L-13: without an active claim the child stages at once, and prepares when a predecessor claims.
 #[test]
 fn a_successor_that_came_first_is_prepared_once_a_predecessor_runs() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.submit(1, 2, ONE, true).unwrap();
     assert_eq!(bench.settle(), Served::Idle);
     assert_eq!(bench.poll(), [staged(1, Preparation::Validated)]);
@@ -139,7 +129,7 @@ fn a_successor_that_came_first_is_prepared_once_a_predecessor_runs() {
 /// L-8: activation may come before the child staged the frame; the permission is remembered.
 #[test]
 fn activation_before_staging_is_published_when_the_frame_is_staged() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.submit(1, 1, ZERO, true).unwrap();
     bench.activate(1).unwrap();
     assert_eq!(bench.state(ZERO), FrameState::PrepareReady.raw(), "nothing may be written over PREPARE_READY");
@@ -154,7 +144,7 @@ fn activation_before_staging_is_published_when_the_frame_is_staged() {
 /// L-9: a second activation, or one of another run, is refused.
 #[test]
 fn only_the_staged_run_is_activated_and_only_once() {
-    let mut bench = bench();
+    let mut bench = two();
     assert!(matches!(bench.activate(1), Err(LaneError::NothingStaged)));
     bench.submit(1, 1, ZERO, true).unwrap();
     assert!(matches!(bench.activate(2), Err(LaneError::NothingStaged)));
@@ -165,7 +155,7 @@ fn only_the_staged_run_is_activated_and_only_once() {
 /// L-36: the second frame never overlaps two tasks of one run.
 #[test]
 fn a_second_task_of_the_executing_run_waits_for_the_active_lane() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.submit(1, 1, ZERO, false).unwrap();
     assert!(matches!(bench.submit(2, 1, ZERO, false), Err(LaneError::Occupied { lane: "active", .. })));
     assert!(matches!(bench.submit(2, 1, ZERO, true), Err(LaneError::FrameBusy { .. })));
@@ -176,7 +166,7 @@ fn a_second_task_of_the_executing_run_waits_for_the_active_lane() {
 /// L-10: the smaller dispatch id runs first, wherever it lies.
 #[test]
 fn the_child_chooses_by_dispatch_id_not_by_frame() {
-    let mut bench = bench();
+    let mut bench = two();
     // Published by hand: this parent never has two tasks ready at once, another one may.
     bench.submit(1, 1, ONE, false).unwrap();
     let first = Frame::task(ONE).stamp(&bench.words);
@@ -195,12 +185,9 @@ fn the_child_chooses_by_dispatch_id_not_by_frame() {
 /// L-16, T-28: an incompatible preparation is deferred, not failed, and asked again after its predecessor.
 #[test]
 fn an_incompatible_successor_is_prepared_after_its_predecessor() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.device.0.borrow_mut().prepares = [Ok(()), Err(PrepareError::Incompatible)].into();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    bench.fill();
     assert!(bench.poll().contains(&staged(2, Preparation::Validated)));
     bench.finish();
     bench.poll();
@@ -215,7 +202,7 @@ fn an_incompatible_successor_is_prepared_after_its_predecessor() {
 /// L-15, T-31: a launch that fails finalises its token once, and what the device never got is no success.
 #[test]
 fn a_failed_launch_finalises_the_prepared_run() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.device.0.borrow_mut().launches = [Err(Failure::MESSAGE)].into();
     bench.submit(1, 1, ZERO, false).unwrap();
     assert_eq!(bench.settle(), Served::Idle);
@@ -228,7 +215,7 @@ fn a_failed_launch_finalises_the_prepared_run() {
 /// A successor may fail while it is staged.
 #[test]
 fn a_successor_whose_preparation_fails_ends_before_it_was_activated() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.device.0.borrow_mut().prepares = [Ok(()), Err(PrepareError::Failed(Failure::MESSAGE))].into();
     bench.submit(1, 1, ZERO, false).unwrap();
     bench.settle();
@@ -242,11 +229,8 @@ fn a_successor_whose_preparation_fails_ends_before_it_was_activated() {
 /// C-9: a loss of the device is reported, then the child leaves.
 #[test]
 fn a_runtime_error_after_launch_is_reported_and_the_child_leaves() {
-    let mut bench = bench();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    let mut bench = two();
+    bench.fill();
     bench.device.0.borrow_mut().poll_error = Some(Failure::FATAL);
     assert_eq!(bench.settle(), Served::Exit(laneway_core::lane::EXIT_DEVICE));
     let events = bench.poll();
@@ -258,11 +242,8 @@ fn a_runtime_error_after_launch_is_reported_and_the_child_leaves() {
 /// L-11: ACTIVATE with a changed identity abandons the prepared run and fails the frame; the child leaves.
 #[test]
 fn a_stale_activation_abandons_the_prepared_run_once() {
-    let mut bench = bench();
-    bench.submit(1, 1, ZERO, false).unwrap();
-    bench.settle();
-    bench.submit(2, 2, ONE, true).unwrap();
-    bench.settle();
+    let mut bench = two();
+    bench.fill();
     bench.poll();
     bench.write(ONE, frame::TRAILER + 24, 77);
     bench.set_state(ONE, FrameState::Activate);
@@ -277,7 +258,7 @@ fn a_stale_activation_abandons_the_prepared_run_once() {
 #[test]
 fn a_withdrawn_successor_comes_back_skipped_without_waiting_for_its_predecessor() {
     for staged_before in [false, true] {
-        let mut bench = bench();
+        let mut bench = two();
         bench.submit(1, 1, ZERO, false).unwrap();
         bench.settle();
         bench.submit(2, 2, ONE, true).unwrap();
@@ -307,7 +288,7 @@ fn a_withdrawn_successor_comes_back_skipped_without_waiting_for_its_predecessor(
 /// L-38: only what is staged is withdrawn.
 #[test]
 fn an_activated_dispatch_cannot_be_withdrawn() {
-    let mut bench = bench();
+    let mut bench = two();
     bench.submit(1, 1, ZERO, true).unwrap();
     bench.activate(1).unwrap();
     assert!(matches!(bench.lane.withdraw(&bench.words, 1, bench.now), Err(LaneError::NothingStaged)));
@@ -336,7 +317,7 @@ fn states_that_were_passed_between_two_looks_are_not_missed() {
 #[test]
 fn a_frame_staged_without_a_preparation_poisons() {
     for found in [0, 3, -1] {
-        let mut bench = bench();
+        let mut bench = two();
         bench.submit(1, 1, ZERO, false).unwrap();
         bench.words.store(Frame::task(ZERO).at(frame::PREPARATION), found);
         bench.set_state(ZERO, FrameState::FrameStaged);
@@ -366,7 +347,7 @@ fn a_changed_identity_poisons_at_staging_activation_acceptance_and_completion() 
     ];
     for (hand_over, prepare) in cases {
         for field in [frame::TRAILER + 8, frame::TRAILER + 32, frame::LEASE, frame::LEASE + 8] {
-            let mut bench = bench();
+            let mut bench = two();
             bench.submit(1, 1, ZERO, true).unwrap();
             prepare(&mut bench);
             bench.write(ZERO, field, 1234);
