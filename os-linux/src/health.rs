@@ -87,7 +87,8 @@ impl ChildHealth {
     }
 }
 
-fn share(part: Duration, of: Duration) -> f64 {
+/// The part of a time that another is, 0 to 1.
+pub(crate) fn share(part: Duration, of: Duration) -> f64 {
     if of.is_zero() { 0.0 } else { (part.as_secs_f64() / of.as_secs_f64()).min(1.0) }
 }
 

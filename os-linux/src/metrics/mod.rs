@@ -16,6 +16,7 @@ pub use histogram::Histogram;
 pub use prometheus::MetricsCollector;
 
 use crate::board;
+use crate::health::share;
 use crate::live::Live;
 use crate::sys::clock;
 use crate::worker::Worker;
@@ -132,10 +133,6 @@ impl ChildMetrics {
     pub fn spin_share(&self) -> f64 {
         share(self.spinning, self.age)
     }
-}
-
-fn share(part: Duration, whole: Duration) -> f64 {
-    if whole.is_zero() { 0.0 } else { (part.as_secs_f64() / whole.as_secs_f64()).min(1.0) }
 }
 
 fn read(counter: &AtomicU64) -> u64 {
