@@ -2,7 +2,7 @@
 
 #[path = "mutants/child.rs"]
 mod child;
-#[path = "mutants/device.rs"]
+#[path = "mutants/device/mod.rs"]
 mod device;
 #[path = "mutants/list/mod.rs"]
 mod list;
