@@ -259,18 +259,19 @@ fn a_full_message_pool_drops_messages_and_nothing_else() {
     }
 }
 
-/// A message longer than the pool keeps is cut on a character boundary.
+/// A message longer than the pool keeps is cut on a character boundary, and one sees it.
 #[test]
-fn a_long_message_is_cut_on_a_character_boundary() {
+fn a_long_message_is_cut_on_a_character_boundary_with_an_ellipsis() {
     let mut world = World::new(1, 0);
     let run = world.begin();
     world.task(run, 0, |_| {});
     world.close(run);
     world.pump();
-    let long = "x".repeat(laneway_core::engine::TEXT_BYTES - 1) + "éé";
+    let kept = laneway_core::engine::TEXT_BYTES - 4;
+    let long = "x".repeat(kept) + "ééé";
     world.fail(1, &long);
     match world.engine.outcome(run) {
-        Some(RunOutcome::Failed { message, .. }) => assert_eq!(message, &long[..laneway_core::engine::TEXT_BYTES - 1]),
+        Some(RunOutcome::Failed { message, .. }) => assert_eq!(message, "x".repeat(kept) + "…"),
         outcome => panic!("{outcome:?}"),
     }
 }

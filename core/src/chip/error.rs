@@ -6,13 +6,14 @@ use super::phase::LegalPhases;
 use super::{Call, CallableSlot, DeviceAddress, HostAddress, Phase, RunEpoch};
 use crate::ids::PipelineSlot;
 use crate::wire::WireError;
+use crate::wire::text::Text;
 
 /// The most bytes a [`Reason`] keeps.
 const REASON_BYTES: usize = 88;
 
-/// A short text without an allocator: what does not fit is cut off on a character boundary.
+/// A short text without an allocator: what does not fit is cut off on a character boundary, and an ellipsis stands for it.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Reason(heapless::String<REASON_BYTES>);
+pub struct Reason(Text<REASON_BYTES>);
 
 impl Reason {
     /// The text of `arguments`: `Reason::new(format_args!("…"))`.
@@ -34,12 +35,7 @@ impl Reason {
 
 impl fmt::Write for Reason {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            if self.0.push(character).is_err() {
-                break;
-            }
-        }
-        Ok(())
+        self.0.write_str(text)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ids::EndpointIndex;
 use crate::lane::{ControlOutcome, Event, LaneError, Outcome, Poison, Stage};
 use crate::mailbox::{Peer, Text, Words, extension};
 use crate::time::Instant;
+use crate::wire::text::fit;
 
 impl<W: Words, O: Observer> Driver<W, O> {
     /// One bounded round: takes in what busy endpoints published, tells the engine, sends what it wants sent. Costs what
@@ -200,9 +201,10 @@ impl<W: Words, O: Observer> Driver<W, O> {
         message.clear();
         let _ = write!(message, "{}: code {code}: ", ports[endpoint.index()].lane.spec().label);
         let room = TEXT_BYTES.saturating_sub(message.as_str().len() + whose.as_str().len());
-        let text = text.as_str();
-        message.push_str(&text[..text.floor_char_boundary(room)]);
-        message.push_str(whose.as_str());
+        let (head, mark) = fit(text.as_str(), room);
+        for part in [head, mark, whose.as_str()] {
+            message.push_str(part);
+        }
         engine.completed(ticket, Ended::TaskFailure(message.as_str()));
     }
 

@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::slot::NIL;
+use crate::wire::text::fit;
 
-/// Longest message that the engine keeps, in bytes; a longer one is cut on a character boundary.
+/// Longest message that the engine keeps, in bytes; a longer one is cut on a character boundary, with an ellipsis.
 pub const TEXT_BYTES: usize = 4096;
 
 /// What stands in for a message that no longer fitted into the pool.
@@ -54,8 +55,10 @@ impl TextPool {
         let index = self.free;
         let text = &mut self.texts[index as usize];
         self.free = text.next_free;
-        let len = message.floor_char_boundary(TEXT_BYTES);
-        text.bytes[..len].copy_from_slice(&message.as_bytes()[..len]);
+        let (head, mark) = fit(message, TEXT_BYTES);
+        let len = head.len() + mark.len();
+        text.bytes[..head.len()].copy_from_slice(head.as_bytes());
+        text.bytes[head.len()..len].copy_from_slice(mark.as_bytes());
         text.len = len as u16;
         text.holders = 1;
         self.used += 1;

@@ -2,6 +2,7 @@
 
 use super::{Frame, Peer, Text, Words};
 use crate::wire::frame as at;
+use crate::wire::text::fit;
 
 /// The longest text that crosses a mailbox: the detail area without its length.
 pub const LONG_TEXT: usize = at::DETAIL_TEXT_BYTES;
@@ -20,21 +21,29 @@ pub fn write_failure<W: Words>(words: &W, frame: Frame, code: i32, text: &str, p
     }
 }
 
-/// Writes the 256-byte message: cut on a character boundary, NUL-terminated, in whole words padded with zeros.
+/// Writes the 256-byte message: cut on a character boundary with an ellipsis, NUL-terminated, in whole words padded with
+/// zeros.
 pub fn write_message<W: Words>(words: &W, frame: Frame, text: &str) {
-    let head = at::cut(text, at::MESSAGE_BYTES - 1);
     let mut bytes = [0; at::MESSAGE_BYTES];
-    bytes[..head.len()].copy_from_slice(head.as_bytes());
-    words.copy_in(frame.at(at::MESSAGE), &bytes[..(head.len() + 1).next_multiple_of(8)]);
+    let len = put(text, &mut bytes[..at::MESSAGE_BYTES - 1]);
+    words.copy_in(frame.at(at::MESSAGE), &bytes[..(len + 1).next_multiple_of(8)]);
 }
 
 /// Length 0 says that the message above is everything.
 fn write_detail<W: Words>(words: &W, frame: Frame, text: &str) {
-    let long = if text.len() < at::MESSAGE_BYTES { "" } else { at::cut(text, LONG_TEXT) };
     let mut bytes = [0; at::DETAIL_BYTES];
-    bytes[..4].copy_from_slice(&(long.len() as u32).to_le_bytes());
-    bytes[4..4 + long.len()].copy_from_slice(long.as_bytes());
-    words.copy_in(frame.at(at::DETAIL), &bytes[..(4 + long.len()).next_multiple_of(8)]);
+    let len = put(if text.len() < at::MESSAGE_BYTES { "" } else { text }, &mut bytes[4..]);
+    bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    words.copy_in(frame.at(at::DETAIL), &bytes[..(4 + len).next_multiple_of(8)]);
+}
+
+/// As much of a text as fits; how many bytes that is.
+fn put(text: &str, into: &mut [u8]) -> usize {
+    let (head, mark) = fit(text, into.len());
+    let len = head.len() + mark.len();
+    into[..head.len()].copy_from_slice(head.as_bytes());
+    into[head.len()..len].copy_from_slice(mark.as_bytes());
+    len
 }
 
 /// The error word; 0 is success.
@@ -101,14 +110,15 @@ mod tests {
             let text = "a".repeat(len);
             assert_eq!(round_trip(&text, Peer::Known), text, "{len} bytes");
         }
-        assert_eq!(round_trip(&"a".repeat(LONG_TEXT + 9), Peer::Known).len(), LONG_TEXT);
+        let cut = "a".repeat(LONG_TEXT - 3) + "…";
+        assert_eq!(round_trip(&"a".repeat(LONG_TEXT + 1), Peer::Known), cut);
     }
 
     /// W-9: the 256-byte field keeps the head, cut on a character boundary.
     #[test]
     fn a_stranger_gets_the_head_of_the_text() {
         let text = "é".repeat(200);
-        assert_eq!(round_trip(&text, Peer::Stranger), "é".repeat(127));
+        assert_eq!(round_trip(&text, Peer::Stranger), "é".repeat(126) + "…");
         assert_eq!(round_trip("", Peer::Stranger), "(no text given)");
     }
 

@@ -14,7 +14,6 @@ mod frame;
 mod publish;
 mod snapshot;
 mod stamp;
-mod text;
 mod words;
 
 #[cfg(feature = "engine")]
@@ -25,5 +24,6 @@ pub use frame::Frame;
 pub use publish::{Publication, publish};
 pub use snapshot::Snapshot;
 pub use stamp::Stamp;
-pub use text::Text;
 pub use words::Words;
+
+pub use crate::wire::text::Text;

@@ -46,6 +46,7 @@ mod num;
 mod storage;
 mod tags;
 mod tensor;
+pub(crate) mod text;
 mod writer;
 
 pub use args::TaskArgsView;

@@ -67,8 +67,8 @@ pub trait BlockingDevice: Send + Sync + 'static {
 /// How a run ended that did not end well.
 ///
 /// Every error, and every text, becomes [`Failed`](Self::Failed) by `?` or `into`; one that is a
-/// [`ChipError::Unproven`](laneway_core::chip::ChipError::Unproven) is taken for what it says. The first 88 bytes of its text
-/// are told.
+/// [`ChipError::Unproven`](laneway_core::chip::ChipError::Unproven) is taken for what it says. Of its text at most 88
+/// bytes are told; a longer one ends with an ellipsis.
 #[derive(Debug)]
 pub enum RunError {
     /// The work is over and went wrong. The task fails, and the device goes on.

@@ -32,7 +32,7 @@ pub(crate) fn a_failed_task_names_its_callable_however_long_name_and_text_are() 
     let error = bench.worker.run(|orch| Ok(orch.submit_sub(&fail, TaskArgs::new())?)).unwrap_err().to_string();
     let (whole, cut) = (shown(&fail), format!("{} (", "ä".repeat(40)));
     assert!(error.ends_with(&whole.replace(&format!("{name} ("), &cut)), "{error}");
-    assert!(error.contains(&"x".repeat(3000)), "{error}");
+    assert!(error.contains(&format!("{}…; in ", "x".repeat(3000))), "{error}");
     bench.worker.close().unwrap();
 }
 
