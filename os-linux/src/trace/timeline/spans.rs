@@ -1,61 +1,11 @@
-//! From records to spans: who did what for how long, on which track.
-//!
-//! Each process is a process of the trace. In a driving one a track shows the submits, and each task frame of each child has
-//! one, from the publication of a dispatch to its end; in a child each task frame has one, with the phases of a device inside.
-//! A flow leads from the submit through both to the end. Runs, which overlap, are asynchronous spans of their process.
+//! The records of one writer, paired into spans.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::Names;
-use super::chrome::{Args, Event, Id, Output};
-use super::reader::Told;
-use super::record::{Ending, Kind, Record, Side, Source};
-use crate::sys::clock;
-
-/// The track of the submits of a driving process.
-const SUBMITS: u64 = 1;
-
-/// The first track of the frames that a child process serves. Children of its own that are threads have theirs beside them.
-const OWN_FRAMES: u64 = 2;
-
-/// The first track of the lanes of a driving process, and of the frames that a child serves which is one of its threads.
-const LANES: u64 = 100;
-const FRAMES: u64 = 1 << 20;
-
-/// Tracks of each lane: two frames and the controls.
-const STRIDE: u64 = 4;
-const CONTROLS: u64 = 2;
-
-/// The shortest span that is drawn, and how long before its end a flow meets it: one nanosecond.
-const LEAST: u64 = 1;
-
-/// Tracks of each worker of a process; there is more than one where children are threads.
-const WORKER: u64 = 1 << 21;
-
-/// A driving worker: its process, and its number there.
-type Driver = (i32, u32);
-
-/// A dispatch, across processes: who drives it, on which endpoint, which one.
-type Key = (Driver, u16, u64);
-
-/// All records of all writers.
-pub(super) struct Timeline<'a> {
-    sources: &'a [Source],
-    /// By source.
-    records: Vec<Vec<Record>>,
-    names: Names,
-    /// What the lane of an endpoint is called.
-    lanes: HashMap<(Driver, u16), String>,
-    /// The flow of each dispatch that was published.
-    flows: HashMap<Key, Flow>,
-    /// When a child was found to have ended.
-    exits: HashMap<(Driver, u16), u64>,
-    /// Which of the driving workers of its process each is.
-    ranks: HashMap<Driver, u64>,
-    first: u64,
-    last: u64,
-}
+use super::tracks::{CONTROLS, LEAST, Tracks};
+use crate::trace::chrome::{Args, Event, Id};
+use crate::trace::record::{Ending, Kind, Record};
 
 /// Something that has begun.
 #[derive(Clone, Copy)]
@@ -65,102 +15,8 @@ struct Begun {
     part: Option<(&'static str, u64)>,
 }
 
-impl<'a> Timeline<'a> {
-    pub(super) fn new(sources: &'a [Source], told: Vec<Told>, mut names: Names) -> Self {
-        let mut records = vec![Vec::new(); sources.len()];
-        let (mut flows, mut exits) = (HashMap::new(), HashMap::new());
-        let (mut first, mut last) = (u64::MAX, 0);
-        // A time that has not come yet is nonsense.
-        let now = clock::now().as_nanos();
-        for Told { source, record } in told {
-            let from = &sources[source as usize];
-            match (record.kind(), from.side()) {
-                (None, _) => continue,
-                _ if record.time > now || record.value_as_time() > now - record.time => continue,
-                (Some(Kind::Name), _) => drop(names.entry(record.digest).or_insert_with(|| record.text())),
-                (Some(Kind::Dispatched), Side::Parent) => {
-                    let id = flows.len() as u64 + 1;
-                    flows.insert((from.driver(), record.endpoint, record.dispatch), Flow { id, from: record.time });
-                }
-                (Some(Kind::ChildExited), Side::Parent) => {
-                    exits.insert((from.driver(), record.endpoint), record.time);
-                }
-                _ => {}
-            }
-            (first, last) = (record.time.min(first), (record.time + record.value_as_time()).max(last));
-            records[source as usize].push(record);
-        }
-        let children = sources.iter().filter(|source| source.side() == Side::Child);
-        let lanes = children.map(|child| ((child.driver(), child.endpoint), child.name())).collect();
-        let ranks = ranks(sources);
-        Self { sources, records, names, lanes, flows, exits, ranks, first, last }
-    }
-
-    pub(super) fn write<W: Write>(&self, out: &mut Output<W>) -> io::Result<()> {
-        self.write_processes(out)?;
-        for (source, records) in self.sources.iter().zip(&self.records) {
-            let rank = self.ranks.get(&source.driver()).copied().unwrap_or_default();
-            let mut track = Track { timeline: self, source, rank, out, tracks: HashMap::new() };
-            match source.side() {
-                Side::Parent => track.write_parent(records)?,
-                Side::Child => track.write_child(records)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn write_processes<W: Write>(&self, out: &mut Output<W>) -> io::Result<()> {
-        let mut known: HashMap<i32, (u32, Vec<String>)> = HashMap::new();
-        for source in self.sources {
-            let (level, roles) = known.entry(source.pid).or_default();
-            *level = source.level.max(*level);
-            match source.side() {
-                Side::Child => roles.insert(0, source.name()),
-                Side::Parent => roles.push(format!("level {} worker", source.level)),
-            }
-        }
-        for (pid, (level, roles)) in known {
-            let title = format!("{} (process {pid})", roles.join(", "));
-            let name = Args { name: Some(title), ..Args::default() };
-            let sort = Args { sort_index: Some(u64::from(u32::MAX - level)), ..Args::default() };
-            for (name, args) in [("process_name", name), ("process_sort_index", sort)] {
-                out.event(&Event { name, category: "__metadata", phase: "M", pid, args, ..Event::default() })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Nanoseconds since the first record.
-    fn since_first(&self, time: u64) -> u64 {
-        time.saturating_sub(self.first)
-    }
-
-    fn name(&self, digest: u64) -> String {
-        self.names.get(&digest).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{digest:016x}"))
-    }
-}
-
-/// A dispatch that was published.
-#[derive(Clone, Copy)]
-struct Flow {
-    id: u64,
-    /// When.
-    from: u64,
-}
-
-/// The tracks of one writer.
-struct Track<'a, 'o, W: Write> {
-    timeline: &'a Timeline<'a>,
-    source: &'a Source,
-    /// Of the worker that drives it.
-    rank: u64,
-    out: &'o mut Output<W>,
-    /// Tracks that have a name.
-    tracks: HashMap<u64, ()>,
-}
-
-impl<W: Write> Track<'_, '_, W> {
-    fn write_parent(&mut self, records: &[Record]) -> io::Result<()> {
+impl<W: Write> Tracks<'_, '_, W> {
+    pub(super) fn write_parent(&mut self, records: &[Record]) -> io::Result<()> {
         let mut submits: HashMap<(u32, u32), Record> = HashMap::new();
         let mut lanes: HashMap<(u16, u8), Begun> = HashMap::new();
         let mut controls: HashMap<u16, Record> = HashMap::new();
@@ -230,7 +86,7 @@ impl<W: Write> Track<'_, '_, W> {
         Ok(())
     }
 
-    fn write_child(&mut self, records: &[Record]) -> io::Result<()> {
+    pub(super) fn write_child(&mut self, records: &[Record]) -> io::Result<()> {
         let mut frames: [Option<Begun>; 2] = [None, None];
         let mut control: Option<Record> = None;
         for record in records {
@@ -382,114 +238,5 @@ impl<W: Write> Track<'_, '_, W> {
             args,
             ..self.at(time)
         })
-    }
-
-    fn span(
-        &mut self,
-        name: &str,
-        category: &'static str,
-        track: u64,
-        from: u64,
-        to: u64,
-        args: Args<'_>,
-    ) -> io::Result<()> {
-        let duration = Some(to.saturating_sub(from).max(LEAST));
-        self.event(Event { name, category, phase: "X", duration, track, args, ..self.at(from) })
-    }
-
-    fn instant(&mut self, name: &str, track: u64, record: &Record) -> io::Result<()> {
-        if track >= LANES && self.source.side() == Side::Parent {
-            self.lane_track((record.endpoint, record.frame & 1))?;
-        }
-        let args = Args { value: Some(record.value).filter(|value| *value > 0), ..Args::default() };
-        self.event(Event { name, category: "event", phase: "i", track, args, ..self.at(record.time) })
-    }
-
-    /// A point of the flow of a task: all of one flow share name, category and id.
-    fn flow_point(&mut self, phase: &'static str, flow: u64, track: u64, time: u64) -> io::Result<()> {
-        let id = Some(Id::Flow(flow));
-        self.event(Event { name: "task", category: "flow", phase, track, id, ..self.at(time) })
-    }
-
-    /// An event of this process.
-    fn at<'e>(&self, time: u64) -> Event<'e> {
-        Event { time: self.timeline.since_first(time), pid: self.source.pid, ..Event::default() }
-    }
-
-    fn event(&mut self, event: Event<'_>) -> io::Result<()> {
-        self.out.event(&event)
-    }
-
-    fn flow(&self, record: &Record) -> Option<u64> {
-        self.timeline.flows.get(&(self.source.driver(), record.endpoint, record.dispatch)).map(|flow| flow.id)
-    }
-
-    /// That of a task in the log of its child.
-    fn flow_below(&self, record: &Record) -> Option<Flow> {
-        self.timeline.flows.get(&(self.source.driver(), self.source.endpoint, record.dispatch)).copied()
-    }
-
-    fn submits(&self) -> u64 {
-        self.rank * WORKER + SUBMITS
-    }
-
-    fn lane(&self, (endpoint, part): (u16, u8)) -> u64 {
-        self.rank * WORKER + LANES + u64::from(endpoint) * STRIDE + u64::from(part)
-    }
-
-    fn frame(&self, part: u64) -> u64 {
-        if self.source.pid != self.source.parent {
-            return OWN_FRAMES + part;
-        }
-        self.rank * WORKER + FRAMES + u64::from(self.source.endpoint) * STRIDE + part
-    }
-
-    fn frame_track(&mut self, frame: u64) -> io::Result<()> {
-        let child = self.source.name();
-        self.track(self.frame(frame), || format!("{child} frame {frame}"))
-    }
-
-    fn lane_track(&mut self, at: (u16, u8)) -> io::Result<()> {
-        let name = self.timeline.lanes.get(&(self.source.driver(), at.0));
-        let title = || format!("lane {}, frame {}", name.map_or_else(|| at.0.to_string(), Clone::clone), at.1);
-        self.track(self.lane(at), title)
-    }
-
-    /// Gives a track its name once.
-    fn track(&mut self, tid: u64, title: impl FnOnce() -> String) -> io::Result<()> {
-        if self.tracks.insert(tid, ()).is_some() {
-            return Ok(());
-        }
-        // A second worker of one process says which it is.
-        let title = if self.rank == 0 { title() } else { format!("{}, worker {}", title(), self.rank + 1) };
-        let args = Args { name: Some(title), ..Args::default() };
-        let (name, pid) = ("thread_name", self.source.pid);
-        self.event(Event { name, category: "__metadata", phase: "M", pid, track: tid, args, ..Event::default() })
-    }
-}
-
-/// Numbers the driving workers of each process, in the order of their making.
-fn ranks(sources: &[Source]) -> HashMap<Driver, u64> {
-    let drivers: BTreeSet<Driver> = sources.iter().map(Source::driver).collect();
-    let mut counts: HashMap<i32, u64> = HashMap::new();
-    let number = |(pid, worker)| {
-        let next = counts.entry(pid).or_default();
-        *next += 1;
-        ((pid, worker), *next - 1)
-    };
-    drivers.into_iter().map(number).collect()
-}
-
-impl Source {
-    /// The worker that drives: this half itself, or the parent of it.
-    fn driver(&self) -> Driver {
-        (self.parent, self.worker)
-    }
-}
-
-impl Record {
-    /// How long after its time a record was written, where that is known.
-    fn value_as_time(&self) -> u64 {
-        if self.kind() == Some(Kind::Submitted) { self.value } else { 0 }
     }
 }
