@@ -71,7 +71,9 @@ impl Background {
                     wake_at = Some(wake_at.map_or(look, |at| at.min(look)));
                 }
                 live.tell_subscriber();
-                for address in std::mem::take(&mut live.lock().freed) {
+                // Not under the lock: gigabytes take a while.
+                let freed = std::mem::take(&mut live.lock().freed);
+                for address in freed {
                     live.space.give_back(address);
                 }
                 if again {

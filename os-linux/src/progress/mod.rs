@@ -1,7 +1,9 @@
 //! Progress: who drives the lanes, how they sleep, and how the right to drive is handed over without a gap.
 //!
 //! There is one owner of progress at a time, and it is a right, not a thread. Whoever blocks for the worker takes it and
-//! drives the lanes itself. A background thread holds it only while work is open and nobody waits. The hand-over:
+//! drives the lanes itself. The callback that builds the executing run holds it from one submit to the next and runs a round
+//! with each; one that falls silent loses it. A background thread holds it only while work is open and nobody else has it.
+//! [`Right`] names the owners. The hand-over:
 //!
 //! - a driver inside stores [`Ring::Awake`]; children ring nobody;
 //! - about to sleep it announces [`Ring::Waiter`], looks once more, and sleeps in the kernel;
