@@ -1,23 +1,21 @@
 //! Every gate of the payloads between hosts: one field of a golden frame is changed, and the error names it.
 
-use std::fs;
-use std::path::Path;
+mod golden;
 
 use laneway_core::wire::WireError;
 use laneway_core::wire::remote::{
     ChipPayload, FrameHeader, HEADER_BYTES, Payload, RemoteCommand, RemoteReply, RemoteRequest, RemoteTensorDesc, caps,
 };
 
+use golden::golden;
+
 fn payload(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.bin"));
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))[HEADER_BYTES..].to_vec()
+    golden(name)[HEADER_BYTES..].to_vec()
 }
 
 /// Decodes the payload of a golden frame as far as its body goes.
 fn decode(name: &str, bytes: &[u8]) -> Result<(), WireError> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.bin"));
-    let frame = fs::read(path).expect("a golden frame");
-    let header = FrameHeader::decode(frame.first_chunk().expect("40 bytes")).expect("a legal header");
+    let header = FrameHeader::decode(golden(name).first_chunk().expect("40 bytes")).expect("a legal header");
     match Payload::decode(header.kind, bytes)? {
         Payload::Control(control) => match RemoteRequest::decode(control.command, control.body)? {
             RemoteRequest::PrepareRegister(register) => ChipPayload::decode(register.payload).map(|_| ()),

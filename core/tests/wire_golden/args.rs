@@ -4,7 +4,7 @@ use laneway_core::wire::args::{self, ArgsSnapshot};
 use laneway_core::wire::*;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::golden;
+use crate::golden::golden;
 use crate::values::{at_address, buffer, by_name, contiguous, five, nth, nth_described, scalars};
 
 fn decode_one(bytes: &[u8]) -> ChipTensor {

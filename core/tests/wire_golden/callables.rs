@@ -4,7 +4,7 @@ use laneway_core::model::identity::{self, Descriptor};
 use laneway_core::wire::*;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::golden;
+use crate::golden::golden;
 
 ///
 #[test]

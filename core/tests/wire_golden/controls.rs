@@ -6,8 +6,9 @@ use laneway_core::wire::control::{ControlCommand, ControlFrame, ControlRequest, 
 use laneway_core::wire::frame;
 use laneway_core::wire::*;
 
+use crate::golden::golden;
 use crate::values::{at_address, by_name};
-use crate::{golden, wire_properties};
+use crate::wire_properties;
 
 /// Each control command, at its place on the base frame.
 #[test]

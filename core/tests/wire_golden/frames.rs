@@ -6,7 +6,7 @@ use laneway_core::wire::frame::{FrameArgs, TaskFrame};
 use laneway_core::wire::*;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::golden;
+use crate::golden::golden;
 use crate::values::{config, nth, nth_described, scalars};
 
 #[test]

@@ -7,6 +7,8 @@ mod args;
 mod callables;
 mod controls;
 mod frames;
+#[path = "../golden/mod.rs"]
+mod golden;
 mod remote;
 mod values;
 #[path = "../wire_properties/mod.rs"]
@@ -16,17 +18,10 @@ use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
-}
-
-fn golden(name: &str) -> Vec<u8> {
-    let path = directory().join(format!("{name}.bin"));
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use golden::directory;
 
 /// Every vector, by name, freshly made by the C program.
 fn made() -> Vec<(String, Vec<u8>)> {

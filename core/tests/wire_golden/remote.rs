@@ -3,7 +3,7 @@
 use laneway_core::wire::remote::*;
 use laneway_core::wire::*;
 
-use crate::golden;
+use crate::golden::golden;
 use crate::values::{buffer, config, nonzero, worker};
 
 /// The example of the contract, and every payload between hosts.
