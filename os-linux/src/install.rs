@@ -78,11 +78,13 @@ impl Live {
     /// Ends a handle. The last one of a callable waits until no task that calls it is left, then takes it out of the children
     ///
     pub(crate) fn unregister(&self, handle: &CallableHandle) -> Result<(), Error> {
+        self.refuse_subscribers("unregister")?;
         let left = self.lock().registry.leave(handle)?;
         self.remove(left, handle.digest, handle.role)
     }
 
     fn register(&self, newcomer: &Newcomer<'_>, payload: &[u8]) -> Result<CallableHandle, Error> {
+        self.refuse_subscribers("register")?;
         let (digest, role) = (newcomer.digest, newcomer.role);
         if !self.scopes.iter().any(|scope| scope.serves(role)) {
             let callable = CallableName { name: newcomer.name.into(), digest };

@@ -78,6 +78,7 @@ impl RunHandle {
     /// [`Error::RunFailed`] with the first error of the run.
     pub fn wait(&self) -> Result<(), Error> {
         let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
+        live.refuse_subscribers("wait")?;
         let (inner, _) = live.drive(live.lock(), None, |inner| inner.has_ended(self.run));
         let outcome = live.outcome(&inner, self.run);
         drop(inner);
@@ -91,6 +92,7 @@ impl RunHandle {
     /// As [`RunHandle::wait`]; [`Error::WaitTimedOut`] if the run has not ended by then. It goes on as before.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<(), Error> {
         let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
+        live.refuse_subscribers("wait_timeout")?;
         let deadline = clock::now().saturating_add(timeout);
         match live.drive(live.lock(), Some(deadline), |inner| inner.has_ended(self.run)) {
             (inner, Some(())) => live.outcome(&inner, self.run),
@@ -104,6 +106,7 @@ impl RunHandle {
     /// [`Error::RunFailed`] if the run has failed by then.
     pub fn wait_accepted(&self) -> Result<(), Error> {
         let Some(live) = self.live()? else { return self.outcomes.of(self.run) };
+        live.refuse_subscribers("wait_accepted")?;
         let (inner, _) = live.drive(live.lock(), None, |inner| {
             (inner.driver.engine().is_accepted(self.run) || inner.has_ended(self.run).is_some()).then_some(())
         });
@@ -283,9 +286,10 @@ impl Live {
     ) -> Result<R, Box<Error>> {
         let mut orchestrator = Orchestrator::new(self, run);
         let level = self.config.level;
-        let _span = self.run_span(run);
-        // The text is taken in there too: an error of the user's may panic when it is printed or dropped.
+        // The text is taken in there too: an error of the user's may panic when it is printed or dropped; and so may a subscriber
+        // that hears of the span.
         let built = panics::catch(|| {
+            let _span = self.run_span(run);
             callback(&mut orchestrator).map_err(|error| {
                 error
                     .downcast::<Error>()
@@ -297,6 +301,7 @@ impl Live {
 
     /// Waits for this caller's turn, then for a lease. The error is boxed as that of [`Live::call`].
     fn begin(&self) -> Result<RunId, Box<Error>> {
+        self.refuse_subscribers("submit")?;
         let caller = threads::id();
         let mut inner = self.lock();
         if inner.builder == Some(caller) {

@@ -111,6 +111,7 @@ impl Worker {
 impl Live {
     /// Sends a control to a NEXT_LEVEL worker and waits for its answer, driving progress meanwhile.
     fn control(&self, worker: WorkerId, request: &ControlRequest) -> Result<u64, Error> {
+        self.refuse_subscribers("a control")?;
         let mut inner = self.lock();
         let endpoint = inner.devices.endpoint(worker)?;
         let ticket = inner.driver.control(endpoint, request, None, clock::now())?;

@@ -13,6 +13,7 @@ use laneway_core::engine::RangeKind;
 
 use crate::error::Error;
 use crate::live::Live;
+use crate::sys::memory_limit::memory_limit;
 use crate::sys::region::{Region, Sharing};
 pub(crate) use lent::Lent;
 pub(crate) use pool::BufferPool;
@@ -50,6 +51,12 @@ impl Space {
 
     /// Commits all of it now, so that a lack of memory is an error here and not a signal later (P-33).
     pub(crate) fn populate(&self) -> Result<(), Error> {
+        // Where a control group has no more the kernel kills rather than refuses; it would be this process.
+        let needed = self.regions().map(|region| region.len() as u64).sum();
+        if let Some(limit) = memory_limit().filter(|&limit| needed > limit) {
+            let setting = "the control group, or the machine,";
+            return Err(Error::MemoryLimit { what: "populate".to_owned(), needed, setting, limit });
+        }
         self.regions().try_for_each(|region| region.populate(0..region.len()))
     }
 

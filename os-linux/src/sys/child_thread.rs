@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use super::eventfd::Bell;
 use super::lineage;
-use super::threads::{Admitted, USER_STACK, own_name};
+use super::threads::{Admitted, THREAD_LIMITS, USER_STACK, own_name};
 use super::{panics, signals};
 use crate::Error;
 use crate::child_entry::EXIT_PANIC;
@@ -67,7 +67,7 @@ impl ChildThread {
         saved.restore();
         let failed = |error: std::io::Error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
-            Error::advised("pthread_create", format!("starting child {name} as a thread"), errno, "check ulimit -u")
+            Error::advised("pthread_create", format!("starting child {name} as a thread"), errno, THREAD_LIMITS)
         };
         let thread = spawned.map_err(failed)?;
         Ok(Self { ending, life: Life::Running { thread, admitted } })

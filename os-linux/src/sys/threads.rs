@@ -15,6 +15,10 @@ use crate::Error;
 /// use.
 pub(super) const USER_STACK: usize = 8 << 20;
 
+/// What to look at where no thread can be started.
+pub(super) const THREAD_LIMITS: &str =
+    "check the limits on threads (ulimit -u, pids.max of the control group) and on memory";
+
 static GATE: Mutex<Gate> = Mutex::new(Gate {
     inside: 0,
     births: 0,
@@ -309,7 +313,7 @@ impl<T: Send + 'static> LibraryThread<T> {
         saved.restore();
         spawned.map(|handle| Self { handle }).map_err(|error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
-            Error::advised("pthread_create", format!("starting thread {name}"), errno, "check ulimit -u")
+            Error::advised("pthread_create", format!("starting thread {name}"), errno, THREAD_LIMITS)
         })
     }
 

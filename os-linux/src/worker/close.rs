@@ -1,9 +1,9 @@
 //! `close` and `close_now`: both always end (P-12, P-13).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 
-use super::{Shared, State, Worker, WorkerState};
+use super::{Shared, State, Unwinding, Worker, WorkerState};
 use crate::Error;
 use crate::live::{Inner, Live};
 use crate::progress::{Background, HandOver, Look};
@@ -68,11 +68,33 @@ impl Worker {
 impl Drop for Shared {
     fn drop(&mut self) {
         // Nobody is left who could be told.
-        if self.close(Runs::Abandon, By::User) == Err(Error::Inherited) {
-            // What the state owns belongs to another process.
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::replace(state, State::Closed));
+        let result = self.close(Runs::Abandon, By::User);
+        if !matches!(result, Err(Error::Inherited | Error::InsideCallback { .. })) {
+            return;
         }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(state, State::Closed) {
+            // A subscriber had the last handle, and the thread that tells it may be the one that would have to be waited for.
+            State::Ready { live, background } if !live.is_inherited() => {
+                let close = move || {
+                    let _ = live.shut_admission(Runs::Abandon);
+                    let _ = live.take_down(background);
+                };
+                // Without a thread the tree goes with this process.
+                let _ = std::thread::Builder::new().name("laneway-close".to_owned()).spawn(close);
+            }
+            // What the state owns belongs to another process.
+            state => std::mem::forget(state),
+        }
+    }
+}
+
+/// Tells those who wait for a state to change, when it is dropped.
+struct Settled<'a>(&'a Condvar);
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        self.0.notify_all();
     }
 }
 
@@ -97,7 +119,9 @@ impl Shared {
                     State::Ready { live, .. } | State::Closing { live } if live.is_inherited() => {
                         return Err(Error::Inherited);
                     }
-                    State::Ready { live, .. } | State::Closing { live } if live.is_inside_callback() => {
+                    State::Ready { live, .. } | State::Closing { live }
+                        if live.is_telling() || live.is_inside_callback() =>
+                    {
                         return Err(Error::InsideCallback { call: "close" });
                     }
                     State::Ready { live, .. } => {
@@ -127,13 +151,16 @@ impl Shared {
             self.settled.notify_all();
             return Err(error);
         }
+        let unwinding = Unwinding { shared: self, end: || State::Closed };
         let result = live.take_down(background);
+        std::mem::forget(unwinding);
         // A nested worker stays its parent's for ever (P-9).
         let end = if by == By::Parent { State::Below } else { State::Closed };
         let before = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), end);
+        // Others who close hear of it last, also where a destructor panics.
+        let _tell = Settled(&self.settled);
         // Not under the lock: this is where what users' closures own goes.
         drop((before, live));
-        self.settled.notify_all();
         result
     }
 }

@@ -203,7 +203,9 @@ impl Worker {
         };
         drop(state);
         let below = above.is_some();
+        let unwinding = Unwinding { shared: &self.shared, end: if below { || State::Below } else { || State::Failed } };
         let started = init::start(&self.shared.config, children, registry, space, above, &cancel);
+        std::mem::forget(unwinding);
         let mut state = self.state();
         let result = match started {
             Ok((live, background)) => {
@@ -372,6 +374,23 @@ impl Worker {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Dropped by a panic inside `init` or `close`: whoever waits for the end of that waits no longer. What users' closures own is dropped
+/// there too, and may panic.
+struct Unwinding<'a> {
+    shared: &'a Shared,
+    end: fn() -> State,
+}
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *state, (self.end)());
+        drop(state);
+        self.shared.settled.notify_all();
+        drop(before);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a worker's start sets up for looking into it, and where the trace goes.
 
+use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
 
 use laneway_core::ids::EndpointIndex;
@@ -11,7 +13,13 @@ use crate::Error;
 use crate::config::Config;
 use crate::live::Live;
 use crate::registry::Registry;
+use crate::sys::panics;
 use crate::trace::{Kind, Record, TraceLog, Tracer, Tracing, Writer};
+
+thread_local! {
+    /// The address of the worker of which this thread is telling the subscriber; 0 if none.
+    static TELLING: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The two ends of the log, where there is one.
 pub(super) struct Traces {
@@ -64,12 +72,28 @@ impl Worker {
 }
 
 impl Live {
-    /// Tells the subscriber of this process what is new. Not under the lock.
+    /// Tells the subscriber of this process what is new. Not under the lock. A subscriber that panics has had its say: the thread that
+    /// drives, or notices deaths, or closes, goes on.
     #[inline]
     pub(crate) fn tell_subscriber(&self) {
         if let Some(tracer) = &self.tracer {
-            tracer.tell_subscriber();
+            let before = TELLING.replace(ptr::from_ref(self).addr());
+            let _ = panics::catch(|| tracer.tell_subscriber());
+            TELLING.set(before);
         }
+    }
+
+    /// Refuses a call that waits for progress from a subscriber that the calling thread is telling: that thread may be the one that
+    /// makes it.
+    #[inline]
+    pub(crate) fn refuse_subscribers(&self, call: &'static str) -> Result<(), Error> {
+        if self.is_telling() { Err(Error::InsideCallback { call }) } else { Ok(()) }
+    }
+
+    /// Whether the calling thread is telling the subscriber what happened in this worker.
+    #[inline]
+    pub(crate) fn is_telling(&self) -> bool {
+        self.tracer.is_some() && TELLING.get() == ptr::from_ref(self).addr()
     }
 
     /// A thread that drives is going to sleep in the kernel.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use laneway_linux::{TaskArgs, Worker};
+use laneway_linux::{Error, TaskArgs, Worker};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -145,4 +145,99 @@ pub(crate) fn a_full_log_makes_room_for_a_subscriber() {
     }
     bench.worker.close().unwrap();
     assert_eq!((count("dispatch"), count("completed"), count("task ended")), (1000, 1000, 1000));
+}
+
+/// A subscriber that does as it likes with the worker that it hears of.
+struct Rude {
+    worker: Arc<Mutex<Option<Worker>>>,
+    does: fn(Worker),
+}
+
+impl Subscriber for Rude {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "laneway"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        let worker = self.worker.try_lock().ok().and_then(|mut worker| worker.take());
+        worker.into_iter().for_each(self.does);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Listens rudely from here on; the slot takes the worker.
+fn listen_rudely(does: fn(Worker)) -> Arc<Mutex<Option<Worker>>> {
+    let worker = Arc::default();
+    tracing::subscriber::set_global_default(Rude { worker: Arc::clone(&worker), does }).unwrap();
+    worker
+}
+
+/// P-13, L-26: a panic of a subscriber ends neither the thread that notices deaths nor a run nor a close.
+pub(crate) fn a_subscriber_that_panics_has_had_its_say() {
+    let slot = listen_rudely(|_| panic!("no"));
+    let bench = Bench::new(1, |builder| builder.tracing(true));
+    for _ in 0..10 {
+        *slot.lock().unwrap() = Some(bench.worker.clone());
+        bench.pass(3);
+    }
+    let child = bench.worker.health().children[0].pid;
+    *slot.lock().unwrap() = Some(bench.worker.clone());
+    rustix::process::kill_process(rustix::process::Pid::from_raw(child).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    let patience = Instant::now() + Duration::from_secs(10);
+    while bench.worker.health().ready {
+        assert!(Instant::now() < patience, "the death was never noticed");
+    }
+    *slot.lock().unwrap() = Some(bench.worker.clone());
+    bench.worker.close().unwrap();
+}
+
+/// P-13: the thread that tells a subscriber may be the one that a run or a close waits for.
+pub(crate) fn a_subscriber_that_would_wait_for_its_worker_is_told_so() {
+    static REFUSED: Mutex<Vec<Result<(), Error>>> = Mutex::new(Vec::new());
+    let slot = listen_rudely(|worker| {
+        let submitted = worker.submit(|_| Ok(())).map(drop);
+        REFUSED.lock().unwrap().extend([worker.run(|_| Ok(())), submitted, worker.close(), worker.close_now()]);
+    });
+    let bench = Bench::new(1, |builder| builder.tracing(true));
+    *slot.lock().unwrap() = Some(bench.worker.clone());
+    bench.pass(3);
+    let refused = REFUSED.lock().unwrap().split_off(0);
+    assert_eq!(refused.len(), 4);
+    assert!(refused.iter().all(|answer| matches!(answer, Err(Error::InsideCallback { .. }))), "{refused:?}");
+    bench.pass(3);
+    bench.worker.close().unwrap();
+}
+
+/// P-13, P-14: the last handle may go where nobody can wait for the end of the tree.
+pub(crate) fn a_worker_whose_last_handle_a_subscriber_drops_is_closed() {
+    let slot = listen_rudely(drop);
+    let bench = Bench::new(1, |builder| builder.tracing(true).reap_budget(Duration::from_millis(100)));
+    let (worker, hold) = (bench.worker.clone(), bench.hold.clone());
+    drop(bench);
+    let gate = worker.tensor::<i64>(&[1]).unwrap();
+    let run =
+        worker.submit(|orch| Ok(orch.submit_sub(&hold, TaskArgs::new().no_dep(gate.as_arg())).map(drop)?)).unwrap();
+    let child = worker.health().children[0].pid;
+    *slot.lock().unwrap() = Some(worker);
+    let patience = Instant::now() + Duration::from_secs(30);
+    // Waiting makes this thread the one that tells, unless the background thread is.
+    while let Err(Error::WaitTimedOut { .. }) = run.wait_timeout(Duration::from_millis(10)) {
+        assert!(Instant::now() < patience, "it was never closed");
+    }
+    while std::path::Path::new(&format!("/proc/{child}")).exists() {
+        assert!(Instant::now() < patience, "the child was never ended");
+        std::thread::yield_now();
+    }
 }

@@ -1,8 +1,9 @@
 //! How a worker ends.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use laneway_linux::{Error, FailureKind, TaskArgs};
+use laneway_linux::{Error, FailureKind, TaskArgs, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{children, cpu_time};
@@ -184,4 +185,39 @@ pub(crate) fn a_buffer_dropped_while_a_task_names_it_is_freed_later() {
     let again = bench.tensor(8 << 10);
     assert!(again.to_vec().unwrap().iter().all(|&x| x == 0), "freed memory comes back zeroed");
     bench.worker.close().unwrap();
+}
+
+/// P-7, P-13: what a callable captured may panic when it is dropped, inside `init` or `close`; nobody waits for ever for that call.
+pub(crate) fn a_panic_of_what_a_callable_captured_ends_init_and_close() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let armed = |worker: &Worker| {
+        let bomb = Bomb;
+        worker.register("armed", move |_| {
+            let _ = &bomb;
+            Ok(())
+        })
+    };
+    // No child could run it, so init fails and lets go of it.
+    let worker = crate::harness::builder!().build().unwrap();
+    armed(&worker).unwrap();
+    let other = worker.clone();
+    assert!(catch_unwind(AssertUnwindSafe(|| other.init())).is_err());
+    assert!(matches!(worker.init(), Err(Error::WrongState { state: "FAILED", .. })));
+    worker.close().unwrap();
+    // Closed by two threads: one of them meets the panic.
+    let worker = crate::harness::builder!().subs(1).build().unwrap();
+    armed(&worker).unwrap();
+    worker.init().unwrap();
+    std::thread::scope(|scope| {
+        let closes = [(); 2].map(|()| scope.spawn(|| worker.close()));
+        let panicked = closes.into_iter().filter_map(|close| close.join().err()).count();
+        assert!(panicked <= 1, "one of them took the tree down");
+    });
+    worker.close().unwrap();
+    assert_eq!(children(), []);
 }

@@ -92,6 +92,14 @@ pub(crate) fn populated_regions_are_committed_before_init_returns() {
     bench.worker.close().unwrap();
 }
 
+/// P-33: the kernel would kill this process where its control group has no more, so what can never fit is refused before.
+pub(crate) fn populating_more_than_there_is_fails_init_with_both_numbers() {
+    let worker = two().buffer_bytes(1 << 42).populate(true).build().unwrap();
+    let error = worker.init().unwrap_err();
+    assert!(matches!(error, Error::MemoryLimit { needed, limit, .. } if needed > 1 << 42 && limit < needed), "{error}");
+    assert_eq!(children(), []);
+}
+
 /// P-33: what nobody here sent is most likely the kernel's own.
 pub(crate) fn a_sigkill_from_elsewhere_reads_as_out_of_memory_with_the_limit() {
     let bench = Bench::new(2);
