@@ -18,6 +18,7 @@ fn main() -> std::process::ExitCode {
             a_child_of_a_users_own_kind_runs_tasks,
             its_errors_and_panics_fail_the_task_and_it_lives_on,
             its_start_can_fail_and_names_its_kind,
+            its_kind_may_be_any_text,
         ],
         &[],
     )
@@ -107,4 +108,17 @@ fn its_start_can_fail_and_names_its_kind() {
     let error = worker.init().unwrap_err();
     assert!(matches!(&error, Error::ChildStart { kind: "checker", cause: StartCause::Failed(_), .. }), "{error:?}");
     assert!(error.to_string().contains("checker 0 init: a claim is"), "{error}");
+}
+
+/// P-28: the name of a kind is for people; what the kernel shows of it is up to the kernel.
+fn its_kind_may_be_any_text() {
+    let long: &str = "é".repeat(40_000).leak();
+    for kind in ["", "a\0b", "a\nb", long] {
+        let worker = harness::builder!().build().unwrap();
+        let id = worker.add_child(CustomChild::new(kind, Checker::start)).unwrap();
+        let sum = worker.register_custom("sum", 1, b"sum = 6").unwrap();
+        worker.init().unwrap();
+        worker.run(|orch| Ok(orch.submit_next_level(&sum, id, TaskArgs::new().scalar(6)).map(drop)?)).unwrap();
+        worker.close().unwrap();
+    }
 }

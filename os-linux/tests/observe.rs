@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         workers_in_one_process_have_tracks_of_their_own,
         a_child_process_and_its_threads_have_tracks_of_their_own,
         a_trace_that_cannot_be_written_is_an_error_of_close,
+        a_trace_into_a_pipe_that_nobody_reads_is_an_error_of_close,
         a_diamond_is_drawn_with_its_reasons,
         a_failure_is_drawn_with_what_never_ran,
         graphs_that_nobody_asked_for_are_an_error,

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use super::eventfd::Bell;
 use super::lineage;
+use super::region::shown_name;
 use super::threads::{Admitted, THREAD_LIMITS, USER_STACK, own_name};
 use super::{panics, signals};
 use crate::Error;
@@ -55,7 +56,7 @@ impl ChildThread {
         let ending = Arc::new(Ending { bell: Bell::new()?, status: OnceLock::new(), name: OnceLock::new() });
         let told = ending.clone();
         let saved = signals::block_all();
-        let spawned = thread::Builder::new().name(name.to_owned()).stack_size(USER_STACK).spawn(move || {
+        let spawned = thread::Builder::new().name(shown_name(name)).stack_size(USER_STACK).spawn(move || {
             if let Ok(name) = own_name() {
                 let _ = told.name.set(name);
             }

@@ -246,15 +246,23 @@ pub(super) fn sized_memfd(name: &str, bytes: usize) -> Result<(OwnedFd, usize), 
         });
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let fd = match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+    let shown = shown_name(name);
+    let fd = match rustix::fs::memfd_create(&*shown, flags | MemfdFlags::NOEXEC_SEAL) {
         // Kernels before 6.3 do not know the flag.
-        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags),
+        Err(Errno::INVAL) => rustix::fs::memfd_create(&*shown, flags),
         other => other,
     };
     let fd = fd.map_err(|errno| Error::system("memfd_create", format!("making {name}"), errno))?;
     rustix::fs::ftruncate(&fd, len as u64)
         .map_err(|errno| Error::system("ftruncate", format!("sizing {name} to {len} bytes"), errno))?;
     Ok((fd, len))
+}
+
+/// As much of a name as the kernel takes of a file: users name their own kinds of children as they like.
+pub(super) fn shown_name(name: &str) -> String {
+    const MOST: usize = 200;
+    let end = name.floor_char_boundary(MOST);
+    name[..end].replace('\0', "?")
 }
 
 pub(super) fn seal(fd: &OwnedFd, seals: SealFlags, name: &str) -> Result<(), Error> {

@@ -1,10 +1,12 @@
 //! Trace events as Chrome defined them, which the Perfetto UI opens.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Names;
@@ -23,10 +25,19 @@ pub(super) fn write(log: &Arc<TraceLog>, path: &Path, names: Names) -> Result<()
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         Error::system("write", format!("writing the trace {}", path.display()), errno)
     };
-    let file = File::create(path).map_err(failed)?;
+    let file = create(path).map_err(failed)?;
     let mut out = Output::begin(BufWriter::new(file)).map_err(failed)?;
     Timeline::new(reader.sources(), told, names).write(&mut out).map_err(failed)?;
     out.end(log.dropped()).map_err(failed)
+}
+
+/// Opens the file without waiting, as for somebody who reads a pipe; what is written then may wait.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// One trace event.

@@ -166,6 +166,18 @@ pub(crate) fn a_trace_that_cannot_be_written_is_an_error_of_close() {
     assert_eq!(bench.worker.health().state, "CLOSED");
 }
 
+/// P-13: a pipe that nobody reads cannot be opened for writing without waiting.
+pub(crate) fn a_trace_into_a_pipe_that_nobody_reads_is_an_error_of_close() {
+    let path = path("pipe");
+    let status = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(status.success());
+    let bench = Bench::new(1, |builder| builder.trace_to(&path));
+    bench.pass(1);
+    let result = bench.worker.close();
+    std::fs::remove_file(&path).unwrap();
+    assert!(result.unwrap_err().to_string().contains("write failed: No such device"));
+}
+
 /// P-27: children that are threads write into the same log and have tracks of their own in the one process.
 pub(crate) fn children_that_are_threads_have_tracks_of_their_own() {
     let path = path("threads");
