@@ -5,6 +5,7 @@ use core::fmt;
 use super::observe::Observer;
 use crate::engine::{Engine, Ticket};
 use crate::wire::Digest;
+use crate::wire::text::fit;
 
 /// Bytes of a name that a message has room for; the digest tells longer ones apart.
 const NAME_BYTES: usize = 80;
@@ -27,7 +28,10 @@ impl fmt::Display for Callable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest = self.digest.short();
         match self.name {
-            Some(name) => write!(f, "{} ({digest})", &name[..name.floor_char_boundary(NAME_BYTES)]),
+            Some(name) => {
+                let (head, mark) = fit(name, NAME_BYTES);
+                write!(f, "{head}{mark} ({digest})")
+            }
             None => write!(f, "callable {digest}"),
         }
     }

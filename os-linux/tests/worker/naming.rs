@@ -30,7 +30,7 @@ pub(crate) fn a_failed_task_names_its_callable_however_long_name_and_text_are() 
     let fail = bench.worker.register_fn(&name, 1, |_, text| Err(String::from_utf8_lossy(text).into()), &[b'x'; 8000]);
     let fail = fail.unwrap();
     let error = bench.worker.run(|orch| Ok(orch.submit_sub(&fail, TaskArgs::new())?)).unwrap_err().to_string();
-    let (whole, cut) = (shown(&fail), format!("{} (", "ä".repeat(40)));
+    let (whole, cut) = (shown(&fail), format!("{}… (", "ä".repeat(38)));
     assert!(error.ends_with(&whole.replace(&format!("{name} ("), &cut)), "{error}");
     assert!(error.contains(&format!("{}…; in ", "x".repeat(3000))), "{error}");
     bench.worker.close().unwrap();
