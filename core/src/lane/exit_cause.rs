@@ -127,6 +127,8 @@ const fn signal_name(signal: i32) -> Option<&'static str> {
         13 => "SIGPIPE",
         14 => "SIGALRM",
         15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
         29 => "SIGIO",
         31 => "SIGSYS",
         _ => return None,
