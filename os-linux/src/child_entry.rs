@@ -96,14 +96,15 @@ unsafe fn enter(
     subtree: SubtreePipe,
     body: impl FnOnce(Lifeline) -> i32,
 ) -> ! {
+    let given = subtree.child_fd();
+    let last_word = subtree.join();
     let code = panics::catch(|| {
         begin_generation();
         spec.group.settle(None);
         signals::reset_dispositions();
         panics::install_quiet_hook();
-        let kept = [lifeline.child_fd(), subtree.child_fd()];
+        let kept = [lifeline.child_fd(), given];
         let mut lifeline = lifeline.into_child();
-        subtree.join();
         // SAFETY: promised by the caller.
         unsafe { disown(spec, &kept) };
         // Armed only now: while this process held a write end, its own pipe could not hang up. It blocks what it sends
@@ -129,6 +130,8 @@ unsafe fn enter(
         EXIT_PANIC
     });
     flush_streams();
+    // As the kernel keeps it.
+    last_word.say(code as u8);
     // SAFETY: ends the process without running what the parent registered for its own end.
     unsafe { libc::_exit(code) }
 }

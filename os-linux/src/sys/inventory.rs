@@ -70,10 +70,12 @@ impl Descriptor {
     }
 
     /// Leaves the descriptor open for the rest of this process and of all its descendants, whoever forks them.
-    pub(super) fn keep_for_life(mut self) {
-        if let Some(fd) = self.0.take() {
-            lock().descriptors.remove(&fd.into_raw_fd());
-        }
+    pub(super) fn keep_for_life(mut self) -> RawFd {
+        let fd = self.as_raw_fd();
+        // It stays open: nobody owns it from here on.
+        self.0.take().map(IntoRawFd::into_raw_fd);
+        lock().descriptors.remove(&fd);
+        fd
     }
 }
 

@@ -1,4 +1,5 @@
-//! The subtree pipe: it hangs up when a child and everything that it ever forked are gone (L-27).
+//! The subtree pipe: it hangs up when a child and everything that it ever forked are gone (L-27). A child that leaves by itself
+//! says its exit status in it, for a host in which somebody else takes that (P-23).
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -36,14 +37,37 @@ impl SubtreePipe {
 
     /// In the child: holds the other end for the rest of its life and of all its descendants' lives, whoever forks them.
     /// A program that one of them executes does not count: it has none of the shared memory any more.
-    pub fn join(self) {
-        self.write.keep_for_life();
+    #[must_use]
+    pub fn join(self) -> LastWord {
+        let file = rustix::fs::fstat(&self.write).ok().map(|stat| stat.st_ino);
+        LastWord { fd: self.write.keep_for_life(), file }
     }
 
     /// The descriptor that the child is given.
     #[must_use]
     pub fn child_fd(&self) -> RawFd {
         self.write.as_raw_fd()
+    }
+}
+
+/// What a child may say through its end when it leaves.
+#[derive(Debug)]
+pub struct LastWord {
+    fd: RawFd,
+    /// Tells the pipe from what code of the user's may have opened under its number.
+    file: Option<u64>,
+}
+
+impl LastWord {
+    /// Says with which status this process exits now.
+    #[allow(unsafe_code)]
+    pub fn say(self, status: u8) {
+        // SAFETY: the number is only used for what is asked of it here, whatever it stands for by now.
+        let pipe = unsafe { BorrowedFd::borrow_raw(self.fd) };
+        if self.file.is_some() && rustix::fs::fstat(pipe).ok().map(|stat| stat.st_ino) == self.file {
+            // A parent that is gone needs no word.
+            let _ = rustix::io::write(pipe, &[status]);
+        }
     }
 }
 
@@ -54,6 +78,16 @@ pub struct SubtreeWatch {
 }
 
 impl SubtreeWatch {
+    /// With which status the child said that it leaves, if it has and nobody asked before.
+    #[must_use]
+    pub fn last_word(&self) -> Option<u8> {
+        let mut status = [0];
+        match rustix::io::read(&self.read, &mut status) {
+            Ok(1) => Some(status[0]),
+            _ => None,
+        }
+    }
+
     /// Whether nobody of the subtree is left. One system call that never blocks.
     #[must_use]
     pub fn is_gone(&self) -> bool {

@@ -77,6 +77,7 @@ impl Drop for Shared {
             // A subscriber had the last handle, and the thread that tells it may be the one that would have to be waited for.
             State::Ready { live, background } if !live.is_inherited() => {
                 let close = move || {
+                    live.abandon();
                     let _ = live.shut_admission(Runs::Abandon);
                     let _ = live.take_down(background);
                 };
