@@ -381,9 +381,10 @@ impl DeviceRuntime for AscendDevice {
     fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
         self.check_open(Call::Free)?;
         self.ledger.begin_free(base)?;
+        let request = self.ledger.request_free(base);
         // SAFETY: the context is live and the ledger says that this is the base of a live allocation.
         unsafe { (self.bound.symbols.device_free_ctx)(self.context, device_pointer(base)) };
-        self.ledger.freed(base);
+        self.ledger.freed(request);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Which device memory is live, known without asking the device (C-16).
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::{Call, ChipError, DeviceAddress};
 
@@ -8,6 +9,8 @@ use super::{Call, ChipError, DeviceAddress};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Allocation {
     bytes: u64,
+    /// Tells it from one that the device hands out at the same place later.
+    serial: u64,
     state: State,
 }
 
@@ -30,6 +33,14 @@ impl State {
     }
 }
 
+/// A free that a device was asked for, until it is known how that ended.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use]
+pub struct FreeRequest {
+    base: DeviceAddress,
+    serial: u64,
+}
+
 /// The live allocations of one device. Equal numbers on two devices are two allocations: each device has a ledger of its
 /// own.
 ///
@@ -46,20 +57,23 @@ impl State {
 /// assert!(ledger.check(Call::CopyTo, DeviceAddress(0x1010), 49).is_err(), "past the end");
 /// assert!(ledger.begin_free(DeviceAddress(0x1010)).is_err(), "no base");
 /// ledger.begin_free(base)?;
-/// ledger.freed(base);
+/// let request = ledger.request_free(base);
+/// ledger.freed(request);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DeviceLedger {
     allocations: BTreeMap<DeviceAddress, Allocation>,
+    /// How many there have been: the serial of the newest.
+    entered: u64,
 }
 
 impl DeviceLedger {
     /// A device without allocations.
     #[must_use]
     pub const fn new() -> Self {
-        Self { allocations: BTreeMap::new() }
+        Self { allocations: BTreeMap::new(), entered: 0 }
     }
 
     /// Enters what a malloc returned.
@@ -72,18 +86,27 @@ impl DeviceLedger {
         let Some(end) = base.checked_add(bytes) else {
             return refused(super::Reason::new(format_args!("{bytes} bytes at {base} wrap around")));
         };
-        while let Some((&other, allocation)) = self.allocations.range(..end).next_back()
-            && (other == base || other.0.saturating_add(allocation.bytes) > base.0)
-        {
-            if matches!(allocation.state, State::Live | State::Freeing) {
-                return refused(super::Reason::new(format_args!(
-                    "{base} was handed out inside {other}, which is live"
-                )));
-            }
+        let is_there = |allocation: &Allocation| matches!(allocation.state, State::Live | State::Freeing);
+        if let Some((other, _)) = self.overlapping(base, end).find(|(_, allocation)| is_there(allocation)) {
+            return refused(super::Reason::new(format_args!("{base} was handed out inside {other}, which is live")));
+        }
+        let gone: Vec<_> = self.overlapping(base, end).map(|(other, _)| other).collect();
+        for other in gone {
             self.allocations.remove(&other);
         }
-        self.allocations.insert(base, Allocation { bytes, state: State::Live });
+        self.entered += 1;
+        self.allocations.insert(base, Allocation { bytes, serial: self.entered, state: State::Live });
         Ok(())
+    }
+
+    /// What shares bytes with a range, or its base, highest first.
+    fn overlapping(
+        &self,
+        base: DeviceAddress,
+        end: DeviceAddress,
+    ) -> impl Iterator<Item = (DeviceAddress, Allocation)> + '_ {
+        let below = self.allocations.range(..end).rev().map(|(other, allocation)| (*other, *allocation));
+        below.take_while(move |(other, found)| *other == base || other.0.saturating_add(found.bytes) > base.0)
     }
 
     /// Refuses a range that does not lie in one live allocation.
@@ -122,28 +145,32 @@ impl DeviceLedger {
     /// The device is about to be asked for the free that was begun. Until [`freed`](Self::freed) or
     /// [`free_failed`](Self::free_failed) says what it answered nobody knows whether the allocation is there, and if no
     /// answer ever comes it stays so: it is listed as [`live`](Self::live), and neither named nor freed again.
-    pub fn asked(&mut self, base: DeviceAddress) {
-        self.end_free(base, State::Asked);
+    pub fn request_free(&mut self, base: DeviceAddress) -> FreeRequest {
+        let begun = self.allocations.get_mut(&base).filter(|allocation| allocation.state == State::Freeing);
+        let serial = begun.map_or(0, |allocation| {
+            allocation.state = State::Asked;
+            allocation.serial
+        });
+        FreeRequest { base, serial }
     }
 
-    /// The free that was begun has been done.
-    pub fn freed(&mut self, base: DeviceAddress) {
-        if let Some(Allocation { state: State::Freeing | State::Asked, .. }) = self.allocations.get(&base) {
-            self.allocations.remove(&base);
+    /// The device has done what it was asked for. What it handed out at the same place meanwhile stays.
+    pub fn freed(&mut self, request: FreeRequest) {
+        if self.requested(&request).is_some() {
+            self.allocations.remove(&request.base);
         }
     }
 
-    /// The free that was begun was refused by the device: the allocation is live as before.
-    pub fn free_failed(&mut self, base: DeviceAddress) {
-        self.end_free(base, State::Refused);
+    /// The device refused what it was asked for: the allocation is live as before.
+    pub fn free_failed(&mut self, request: FreeRequest) {
+        if let Some(allocation) = self.requested(&request) {
+            allocation.state = State::Refused;
+        }
     }
 
-    fn end_free(&mut self, base: DeviceAddress, state: State) {
-        if let Some(allocation) = self.allocations.get_mut(&base)
-            && !allocation.state.may_be_named()
-        {
-            allocation.state = state;
-        }
+    fn requested(&mut self, request: &FreeRequest) -> Option<&mut Allocation> {
+        let found = self.allocations.get_mut(&request.base)?;
+        (found.serial == request.serial && found.state == State::Asked).then_some(found)
     }
 
     /// What has not been freed, lowest first: base and size in bytes. Reported at close.
@@ -217,12 +244,15 @@ mod tests {
         assert_eq!(ledger.begin_free(BASE), Err(unknown(Call::Free)));
         assert_eq!(ledger.check(Call::CopyFrom, BASE, 1), Err(unknown(Call::CopyFrom)));
         assert!(ledger.freeing().eq([(BASE, 64)]));
-        ledger.free_failed(BASE);
+        let request = ledger.request_free(BASE);
+        ledger.free_failed(request);
         ledger.check(Call::CopyFrom, BASE, 64).unwrap();
-        ledger.freed(BASE);
+        let request = ledger.request_free(BASE);
+        ledger.freed(request);
         assert_eq!(ledger.live().count(), 2, "only a free that was begun ends an allocation");
         ledger.begin_free(BASE).unwrap();
-        ledger.freed(BASE);
+        let request = ledger.request_free(BASE);
+        ledger.freed(request);
         assert!(ledger.live().eq([(at(64), 32)]));
     }
 
@@ -232,7 +262,7 @@ mod tests {
     fn a_free_without_an_answer_is_listed_and_never_repeated() {
         let mut ledger = ledger();
         ledger.begin_free(BASE).unwrap();
-        ledger.asked(BASE);
+        let request = ledger.request_free(BASE);
         assert!(ledger.live().eq([(BASE, 64), (at(64), 32)]));
         assert!(ledger.held().eq([(at(64), 32)]));
         assert_eq!(ledger.freeing().count(), 0);
@@ -240,11 +270,11 @@ mod tests {
         assert_eq!(ledger.begin_free(BASE), Err(unknown(Call::Free)));
         assert_eq!(ledger.check(Call::CopyTo, BASE, 1), Err(unknown(Call::CopyTo)));
         // The answer may still come.
-        ledger.free_failed(BASE);
+        ledger.free_failed(request);
         ledger.check(Call::CopyTo, BASE, 64).unwrap();
         ledger.begin_free(BASE).unwrap();
-        ledger.asked(BASE);
-        ledger.freed(BASE);
+        let request = ledger.request_free(BASE);
+        ledger.freed(request);
         assert!(ledger.live().eq([(at(64), 32)]));
     }
 
@@ -256,15 +286,30 @@ mod tests {
             ledger.begin_free(base).unwrap();
             assert!(ledger.enter(base, 8).is_err(), "{base} waits for a task that names it");
         }
-        ledger.asked(BASE);
-        ledger.free_failed(at(64));
+        let late = ledger.request_free(BASE);
+        let request = ledger.request_free(at(64));
+        ledger.free_failed(request);
         ledger.enter(at(16), 64).unwrap();
         assert!(ledger.live().eq([(at(16), 64)]), "it lies in both");
-        // The answer to the free of one that is gone says nothing about what is there now.
+        // The answer to the free of one that is gone says nothing about what is there now, nor about the free of that.
         ledger.enter(BASE, 16).unwrap();
-        ledger.freed(BASE);
-        ledger.free_failed(BASE);
-        assert!(ledger.held().eq([(BASE, 16), (at(16), 64)]));
+        ledger.begin_free(BASE).unwrap();
+        ledger.freed(late);
+        assert!(ledger.freeing().eq([(BASE, 16)]));
+        let request = ledger.request_free(BASE);
+        ledger.freed(request);
+        assert!(ledger.live().eq([(at(16), 64)]));
+    }
+
+    /// C-16: what is refused changes nothing.
+    #[test]
+    fn memory_that_is_handed_out_in_a_live_and_a_refused_allocation_leaves_both() {
+        let mut ledger = ledger();
+        ledger.begin_free(at(64)).unwrap();
+        let request = ledger.request_free(at(64));
+        ledger.free_failed(request);
+        assert!(ledger.enter(at(32), 48).is_err());
+        assert!(ledger.held().eq([(BASE, 64), (at(64), 32)]));
     }
 
     /// T-46: equal numbers on two devices are two allocations.
@@ -272,7 +317,8 @@ mod tests {
     fn two_devices_may_hand_out_the_same_number() {
         let (mut one, two) = (ledger(), ledger());
         one.begin_free(BASE).unwrap();
-        one.freed(BASE);
+        let request = one.request_free(BASE);
+        one.freed(request);
         assert!(one.check(Call::CopyTo, BASE, 1).is_err());
         two.check(Call::CopyTo, BASE, 1).unwrap();
     }

@@ -25,7 +25,7 @@ pub use contract::Contract;
 pub use direct::{DirectLane, DirectTicket, Submitted};
 pub use error::{ChipError, Reason};
 #[cfg(feature = "engine")]
-pub use ledger::DeviceLedger;
+pub use ledger::{DeviceLedger, FreeRequest};
 pub use names::{CallableSlot, DeviceAddress, HostAddress, RunEpoch};
 pub use phase::{Call, Phase, TRANSITIONS, Transition};
 pub use platform::{Capabilities, Platform, RuntimeKind};

@@ -315,12 +315,12 @@ impl<D: BlockingDevice> DeviceRuntime for Blocking<D> {
     fn free(&mut self, base: DeviceAddress) -> Result<(), ChipError> {
         self.with_memory(Call::Free, |_| Ok(()))?;
         self.ledger.begin_free(base)?;
-        self.ledger.asked(base);
+        let request = self.ledger.request_free(base);
         let freed = self.free_now(base);
         match freed {
-            Ok(()) => self.ledger.freed(base),
+            Ok(()) => self.ledger.freed(request),
             Err(ChipError::FreeUnproven { .. }) => {}
-            Err(_) => self.ledger.free_failed(base),
+            Err(_) => self.ledger.free_failed(request),
         }
         freed
     }

@@ -117,12 +117,12 @@ impl Open {
 
     fn free_now(&mut self, base: DeviceAddress) -> Result<(), Error> {
         // A panic of the device leaves it at that.
-        self.ledger.asked(base);
+        let request = self.ledger.request_free(base);
         let answer = self.device.free(base);
         match answer {
-            Ok(()) => self.ledger.freed(base),
+            Ok(()) => self.ledger.freed(request),
             Err(ChipError::FreeUnproven { .. }) => {}
-            Err(_) => self.ledger.free_failed(base),
+            Err(_) => self.ledger.free_failed(request),
         }
         Ok(answer?)
     }

@@ -1,6 +1,6 @@
 //! What is live on which chip, and the frees that wait for tasks.
 
-use laneway_core::chip::{Call, DeviceAddress, DeviceLedger};
+use laneway_core::chip::{Call, DeviceAddress, DeviceLedger, FreeRequest};
 use laneway_core::driver::{ControlTicket, Driver, Observer};
 use laneway_core::engine::{EngineError, Memory};
 use laneway_core::ids::{EndpointIndex, WorkerId};
@@ -19,7 +19,7 @@ pub(crate) struct DeviceBooks {
     /// Whether a free waits for tasks that name its allocation.
     deferred: bool,
     /// Deferred frees that were sent.
-    sent: Vec<(WorkerId, DeviceAddress, ControlTicket)>,
+    sent: Vec<(WorkerId, FreeRequest, ControlTicket)>,
 }
 
 impl DeviceBooks {
@@ -64,9 +64,9 @@ impl DeviceBooks {
     }
 
     /// A free was answered.
-    pub(crate) fn settle_free(&mut self, worker: WorkerId, base: DeviceAddress, freed: bool) {
+    pub(crate) fn settle_free(&mut self, worker: WorkerId, request: FreeRequest, freed: bool) {
         if let Ok(ledger) = self.ledger(worker) {
-            if freed { ledger.freed(base) } else { ledger.free_failed(base) }
+            if freed { ledger.freed(request) } else { ledger.free_failed(request) }
         }
     }
 
@@ -76,15 +76,16 @@ impl DeviceBooks {
         if self.sent.is_empty() {
             return;
         }
-        let mut sent = std::mem::take(&mut self.sent);
-        sent.retain(|&(worker, base, ticket)| match driver.control_result(ticket) {
-            None => true,
-            Some(answer) => {
-                self.settle_free(worker, base, answer.is_ok());
-                false
+        let mut at = 0;
+        while let Some((.., ticket)) = self.sent.get(at) {
+            match driver.control_result(*ticket) {
+                None => at += 1,
+                Some(answer) => {
+                    let (worker, request, _) = self.sent.swap_remove(at);
+                    self.settle_free(worker, request, answer.is_ok());
+                }
             }
-        });
-        self.sent = sent;
+        }
     }
 
     /// Sends the deferred frees that no task stands in the way of any more. Call it when one has ended.
@@ -100,7 +101,7 @@ impl DeviceBooks {
         let Self { ledgers, deferred, sent } = self;
         for (index, ledger) in ledgers.iter_mut().enumerate() {
             let Some(worker) = WorkerId::new(index as i32) else { continue };
-            let before = sent.len();
+            let mut free = Vec::new();
             for (base, bytes) in ledger.freeing() {
                 let range = ByteRange { start: base.0, end: base.0.saturating_add(bytes) };
                 let request = ControlRequest::Free { address: base.0 };
@@ -109,12 +110,12 @@ impl DeviceBooks {
                     continue;
                 }
                 match driver.control(EndpointIndex(index as u16), &request, None, clock::now()) {
-                    Ok(ticket) => sent.push((worker, base, ticket)),
+                    Ok(ticket) => free.push((base, ticket)),
                     // More controls on their way than there is room for.
                     Err(_) => *deferred = true,
                 }
             }
-            sent[before..].iter().for_each(|(_, base, _)| ledger.asked(*base));
+            sent.extend(free.into_iter().map(|(base, ticket)| (worker, ledger.request_free(base), ticket)));
         }
     }
 }

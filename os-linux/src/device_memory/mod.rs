@@ -56,10 +56,10 @@ impl Worker {
             return Ok(());
         }
         // Another thread may be given the same memory before this one hears that it is free.
-        inner.devices.ledger(worker)?.asked(base);
+        let request = inner.devices.ledger(worker)?.request_free(base);
         drop(inner);
         let answer = live.control(worker, &ControlRequest::Free { address: base.0 });
-        live.lock().devices.settle_free(worker, base, answer.is_ok());
+        live.lock().devices.settle_free(worker, request, answer.is_ok());
         answer.map(drop)
     }
 

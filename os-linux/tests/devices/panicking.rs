@@ -190,7 +190,12 @@ fn dies_with_its_parent(panics: Panics, before: &str, after: &str) {
     kill_process(parent, Signal::KILL).unwrap();
     // Parent and child alone hold the other end.
     let (took, rest) = told.wait_for_end(Duration::from_secs(5)).expect("the child dies");
-    assert_eq!(String::from_utf8(rest).unwrap(), after);
     waitpid(Some(parent), WaitOptions::empty()).unwrap();
+    let rest = String::from_utf8(rest).unwrap();
+    if rest != after {
+        // What the child still does has this long, of the machine's time too.
+        in_time(&format!("the end of the child, which said {rest:?},"), took, Duration::from_millis(50));
+    }
+    assert_eq!(rest, after);
     in_time("the end of the child", took, Duration::from_millis(100));
 }
