@@ -4,7 +4,8 @@ use std::mem::offset_of;
 use std::sync::atomic::{Ordering, fence};
 
 use laneway_core::lane::{ExitCause, Frames};
-use laneway_core::mailbox::Words;
+use laneway_core::mailbox::{Text, Words};
+
 use static_assertions::const_assert_eq;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -181,11 +182,12 @@ pub(super) fn read<T: FromBytes + IntoBytes + FromZeros>(sight: &impl Sight, at:
     value
 }
 
-/// A text, cut on a character boundary and padded.
+/// A text, cut on a character boundary with an ellipsis for the rest, and padded.
 pub(super) fn text<const N: usize>(text: &str) -> [u8; N] {
-    let mut bytes = [0; N];
-    let kept = text.floor_char_boundary(text.len().min(N));
-    bytes[..kept].copy_from_slice(&text.as_bytes()[..kept]);
+    let mut fitting = Text::<N>::new();
+    fitting.push_str(text);
+    let (mut bytes, text) = ([0; N], fitting.as_str().as_bytes());
+    bytes[..text.len()].copy_from_slice(text);
     bytes
 }
 
