@@ -13,7 +13,7 @@ use laneway_core::engine::RangeKind;
 
 use crate::error::Error;
 use crate::live::Live;
-use crate::sys::memory_limit::memory_limit;
+use crate::sys::memory_limit::{memory_limit, swap};
 use crate::sys::region::{Region, Sharing};
 pub(crate) use lent::Lent;
 pub(crate) use pool::BufferPool;
@@ -53,8 +53,9 @@ impl Space {
     pub(crate) fn populate(&self) -> Result<(), Error> {
         // Where a control group has no more the kernel kills rather than refuses; it would be this process.
         let needed = self.regions().map(|region| region.len() as u64).sum();
-        if let Some(limit) = memory_limit().filter(|&limit| needed > limit) {
-            let setting = "the control group, or the machine,";
+        let limit = memory_limit().map(|limit| limit.saturating_add(swap()));
+        if let Some(limit) = limit.filter(|&limit| needed > limit) {
+            let setting = "the control group, or the machine, with all swap";
             return Err(Error::MemoryLimit { what: "populate".to_owned(), needed, setting, limit });
         }
         self.regions().try_for_each(|region| region.populate(0..region.len()))

@@ -8,7 +8,16 @@ use std::path::Path;
 pub(crate) fn memory_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().filter_map(of_group);
-    limits.chain(machine(&fs::read_to_string("/proc/meminfo").unwrap_or_default())).min()
+    limits.chain(line_of("MemTotal:", &meminfo())).min()
+}
+
+/// Bytes of swap space of the machine.
+pub(crate) fn swap() -> u64 {
+    line_of("SwapTotal:", &meminfo()).unwrap_or(0)
+}
+
+fn meminfo() -> String {
+    fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
 /// The limit that one line `id:controllers:path` leads to, where its hierarchy is mounted as usual.
@@ -30,8 +39,9 @@ fn smallest_up_to(mount: &Path, path: &str, file: &str) -> Option<u64> {
     up.filter_map(|group| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()).min()
 }
 
-fn machine(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// The bytes that one line of it tells.
+fn line_of(name: &str, meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -42,10 +52,10 @@ mod tests {
     /// P-33
     #[test]
     fn the_machine_is_the_limit_where_no_group_is() {
-        assert_eq!(machine("MemTotal:       16000 kB\nMemFree: 1 kB\n"), Some(16_384_000));
-        assert_eq!((machine(""), of_group("1:cpu:/x"), of_group("nonsense")), (None, None, None));
+        assert_eq!(line_of("MemTotal:", "MemTotal:       16000 kB\nMemFree: 1 kB\n"), Some(16_384_000));
+        assert_eq!((line_of("MemTotal:", ""), of_group("1:cpu:/x"), of_group("nonsense")), (None, None, None));
         let limit = memory_limit().unwrap();
-        assert!(limit > 0 && limit <= machine(&fs::read_to_string("/proc/meminfo").unwrap()).unwrap());
+        assert!(limit > 0 && limit <= line_of("MemTotal:", &meminfo()).unwrap());
     }
 
     /// P-33
