@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) controls_ended: u64,
     /// Children that have ended, in that order.
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
+    /// How many of them were before the close that has begun.
+    ends_before: Option<usize>,
     /// Buffers that were dropped while a task still named them.
     pub(crate) dropped: Vec<Range<u64>>,
     /// What is live on which chip.
@@ -169,6 +171,7 @@ impl Live {
             gone: vec![false; parts.words.len()].into(),
             controls_ended: 0,
             ends: Vec::with_capacity(parts.words.len()),
+            ends_before: None,
             dropped: Vec::new(),
             devices: DeviceBooks::new(parts.next_level.len()),
             freed: Vec::new(),
@@ -281,6 +284,11 @@ impl Live {
 }
 
 impl Inner {
+    /// Children that had ended when they were first told to leave: what came later is for the close to tell.
+    pub(crate) fn ends_before(&mut self) -> usize {
+        *self.ends_before.get_or_insert(self.ends.len())
+    }
+
     /// Makes a buffer's bytes known as something that tasks may name (E-38).
     pub(crate) fn add_buffer(&mut self, bytes: &Range<u64>) -> Result<(), EngineError> {
         self.driver.engine_mut().add_range(Backing {

@@ -152,7 +152,8 @@ impl Shared {
             self.settled.notify_all();
             return Err(error);
         }
-        let unwinding = Unwinding { shared: self, end: || State::Closed };
+        let unwinding =
+            Unwinding { shared: self, end: if by == By::Parent { || State::Below } else { || State::Closed } };
         let result = live.take_down(background);
         std::mem::forget(unwinding);
         // A nested worker stays its parent's for ever (P-9).
@@ -193,6 +194,8 @@ impl Live {
     fn abandon(&self) {
         let mut inner = self.lock();
         inner.closing = true;
+        // Children that have nothing to end leave from here on.
+        inner.ends_before();
         inner.driver.stop();
         self.changed(&mut inner);
         self.tell_sleepers(&mut inner);
@@ -205,7 +208,7 @@ impl Live {
         // A death that was noticed before is no exit of this close; whoever reaps tells of it under the supervisor's lock.
         drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
         self.round(&mut inner, clock::now(), Look::Last);
-        let before = inner.ends.len();
+        let before = inner.ends_before();
         let left_on_chips = inner.left_on_chips();
         inner.driver.stop();
         let reaped = |inner: &mut Inner| (inner.alive == 0).then_some(());
