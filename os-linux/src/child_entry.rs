@@ -136,7 +136,7 @@ unsafe fn enter(
     unsafe { libc::_exit(code) }
 }
 
-/// Ends a child, or a copy of one, that can serve no more, and says why. Destructors do not run: what they would give back is
+/// Ends a child that can serve no more, and says why. Destructors do not run: what they would give back is
 /// somebody else's, or gone.
 #[cold]
 pub(crate) fn leave(why: &str, code: i32) -> ! {
@@ -144,6 +144,20 @@ pub(crate) fn leave(why: &str, code: i32) -> ! {
     flush_streams();
     // SAFETY: ends the process without running what the parent registered for its own end.
     unsafe { libc::_exit(code) }
+}
+
+/// Ends what a fork in code of the user's made of this process, where both sides come back. It holds a copy of what was buffered and
+/// of every lock, so nothing is flushed, and the line is written as it is.
+#[cold]
+pub(crate) fn leave_copy() -> ! {
+    let text = format!(
+        "laneway child {}: code that ran in a child forked, and both sides returned: only the child may, a copy of it calls _exit or exec\n",
+        std::process::id()
+    );
+    // SAFETY: only written to, if it is open at all.
+    let _ = rustix::io::write(unsafe { BorrowedFd::borrow_raw(2) }, text.as_bytes());
+    // SAFETY: ends the process without running what the parent registered for its own end.
+    unsafe { libc::_exit(EXIT_PANIC) }
 }
 
 /// Closes and unmaps what this child was not given. `kept` are the descriptors of its own pipes.

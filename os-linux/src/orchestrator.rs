@@ -45,6 +45,7 @@ impl<'a> Orchestrator<'a> {
     /// # Errors
     /// [`HashidFormatInvalid`](crate::CallableError::HashidFormatInvalid); a callable that was not passed on, or is not any more.
     pub fn passed_on(&self, hashid: &str) -> Result<CallableHandle, Error> {
+        self.live.refuse_a_copy()?;
         let invalid = |_| CallableError::HashidFormatInvalid { text: hashid.to_owned() };
         let digest: Digest = hashid.parse().map_err(invalid)?;
         let why = "the worker above did not pass it on";
@@ -163,6 +164,7 @@ impl<'a> Orchestrator<'a> {
     /// Nesting deeper than 64; what `body` returns.
     pub fn scope<R, E: From<Error>>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, E>) -> Result<R, E> {
         let run = self.run;
+        self.live.refuse_a_copy()?;
         self.live.lock().driver.engine_mut().scope_begin(run).map_err(Error::from)?;
         // Ended also when `body` fails or panics.
         let scope = Scope { live: self.live, run };
@@ -176,6 +178,7 @@ impl<'a> Orchestrator<'a> {
     /// # Errors
     /// [`Error::NotRecorded`] unless the worker keeps graphs.
     pub fn dot(&self) -> Result<String, Error> {
+        self.live.refuse_a_copy()?;
         self.live.lock().dot(self.run)
     }
 
@@ -297,6 +300,10 @@ struct Scope<'a> {
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
+        // A process that the callback forked may find the lock held for ever.
+        if self.live.is_inherited() {
+            return;
+        }
         // Refused only for a run that takes no more work; its scopes were released with it.
         let _ = self.live.lock().driver.engine_mut().scope_end(self.run);
     }

@@ -113,10 +113,11 @@ impl RunHandle {
         if inner.has_ended(self.run).is_some() { live.outcome(&inner, self.run) } else { Ok(()) }
     }
 
-    /// Whether the run has ended. Never waits, and drives nothing: the background thread does while nobody waits.
+    /// Whether the run has ended, or is another process's, as [`wait`](Self::wait) then says. Never waits, and drives nothing: the
+    /// background thread does while nobody waits.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.live.upgrade().is_none_or(|live| live.lock().has_ended(self.run).is_some())
+        self.live.upgrade().is_none_or(|live| live.is_inherited() || live.lock().has_ended(self.run).is_some())
     }
 
     /// The graph of the run in the DOT language, with where each task stands; for a worker that was told to keep graphs

@@ -121,6 +121,7 @@ fn main() -> std::process::ExitCode {
             a_worker_that_came_through_a_fork_of_the_host_is_refused_and_the_original_goes_on,
             a_callback_that_forks_builds_its_run_in_the_original_alone,
             a_callable_that_forks_and_returns_on_both_sides_ends_its_task_once,
+            a_start_that_forks_and_returns_on_both_sides_is_told_of_once,
             any_spin_window_works,
         ],
         harness::cases![

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use laneway_core::chip::{ChipError, Reason};
 
 use crate::Error;
+use crate::child_entry::leave_copy;
 use crate::sys::lineage::Lineage;
 use crate::sys::panics;
 use crate::sys::threads::{HeldDevice, LibraryThread};
@@ -59,6 +60,9 @@ impl<J: Send + Sync + 'static> DeviceThread<J> {
             lineage.adopt();
             for job in todo {
                 let ended = Ended::of(|| call(&job));
+                if lineage.is_inherited() {
+                    leave_copy();
+                }
                 // Before anybody hears of the end: who does is the last to have the job.
                 drop(job);
                 // Whoever asks no more is gone, and so is this thread in a moment.

@@ -225,7 +225,7 @@ pub enum Error {
     Inherited,
     /// A call that would wait for itself.
     #[error(
-        "{call} inside a callback of the same worker would wait for itself: call it after the callback has returned"
+        "{call} inside a callback or a subscriber of the same worker would wait for itself: call it after that has returned"
     )]
     InsideCallback {
         /// The call.

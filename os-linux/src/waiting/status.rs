@@ -13,13 +13,10 @@ use laneway_core::wire::Digest;
 use laneway_core::wire::control::ControlRequest;
 use laneway_core::wire::extension::ChildActivity;
 
-use crate::child_entry::{EXIT_PANIC, leave};
+use crate::child_entry::leave_copy;
 use crate::sys::clock;
 use crate::sys::lineage::Lineage;
 use crate::sys::words::MailboxWords;
-
-const COPY: &str =
-    "a callable forked this process, and both returned: only the child itself may, a copy of it calls _exit or exec";
 
 /// The status words of one child, on its side. All times are nanoseconds.
 pub(crate) struct Status {
@@ -129,8 +126,9 @@ pub(crate) struct Reporting<'s, R: Runner> {
 }
 
 impl<'s, R: Runner> Reporting<'s, R> {
-    pub(crate) fn new(runner: R, status: &'s Status) -> Self {
-        Self { runner, status, launched: None, lineage: Lineage::here() }
+    /// `lineage` is of the child as it began.
+    pub(crate) fn new(runner: R, status: &'s Status, lineage: Lineage) -> Self {
+        Self { runner, status, launched: None, lineage }
     }
 
     /// What a call into code of the user's returned. If it forked and both sides come back, one of them is not this child: two
@@ -138,7 +136,7 @@ impl<'s, R: Runner> Reporting<'s, R> {
     #[inline]
     fn returned<T>(&self, result: T) -> T {
         if self.lineage.is_inherited() {
-            leave(COPY, EXIT_PANIC);
+            leave_copy();
         }
         result
     }
@@ -173,7 +171,8 @@ impl<R: Runner> Runner for Reporting<'_, R> {
     }
 
     fn accepted(&mut self, token: R::Token) -> bool {
-        self.runner.accepted(token)
+        let accepted = self.runner.accepted(token);
+        self.returned(accepted)
     }
 
     fn poll(&mut self, token: R::Token, report: &mut Report) -> Result<Poll, Failure> {

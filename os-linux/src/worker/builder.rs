@@ -184,6 +184,7 @@ impl WorkerBuilder {
     /// [`Worker::write_trace`](crate::Worker::write_trace) is called: a file that <https://ui.perfetto.dev> opens.
     ///
     /// The log keeps what happened first: once it is full, what happens is counted and not kept.
+    /// A named pipe must have its reader when the trace is written; nobody waits for one.
     #[must_use]
     pub fn trace_to(mut self, path: impl Into<std::path::PathBuf>) -> Self {
         self.config.trace.path = Some(path.into());

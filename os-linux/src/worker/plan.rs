@@ -20,7 +20,7 @@ use super::outer::{Above, Outer};
 use super::staged::StagedRunner;
 use crate::Error;
 use crate::callable::{CallableName, Role};
-use crate::child_entry::EXIT_PANIC;
+use crate::child_entry::{EXIT_PANIC, leave_copy};
 use crate::host::{Body, Seat};
 use crate::install::Scope;
 use crate::late::Images;
@@ -33,6 +33,7 @@ use crate::serve_loop::serve;
 use crate::snapshot::Snapshot;
 use crate::sub::SubLeaf;
 use crate::sys::lifeline::{AtHangUp, Lifeline};
+use crate::sys::lineage::Lineage;
 use crate::sys::park::Bed;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::spin::SpinWindow;
@@ -146,11 +147,15 @@ impl Plan {
         let given = given.clone();
         Box::new(move |lifeline| {
             let mut ring = ParentRing { word: bell.reader(), waiter: &link.waiter, owner: &link.owner };
-            let mut ready = false;
+            let (mut ready, lineage) = (false, Lineage::here());
             let served = panics::catch(|| {
                 cpus.as_deref().map_or(Ok(()), cpu::pin).map_err(|error| error.to_string())?;
-                Birth { link: &link, ring: &mut ring, lifeline, given: &given, ready: &mut ready }.serve(&self, &name)
+                Birth { link: &link, ring: &mut ring, lifeline, given: &given, lineage, ready: &mut ready }
+                    .serve(&self, &name)
             });
+            if lineage.is_inherited() {
+                leave_copy();
+            }
             match served {
                 Ok(Ok(status)) => status,
                 Ok(Err(text)) | Err(text) if ready => {
@@ -173,6 +178,8 @@ struct Birth<'a, 'r> {
     ring: &'a mut ParentRing<'r>,
     lifeline: &'a Lifeline,
     given: &'a Given,
+    /// Of the child as it began: code of the user's that sets up may fork, and return on both sides.
+    lineage: Lineage,
     ready: &'a mut bool,
 }
 
@@ -249,7 +256,7 @@ impl Birth<'_, '_> {
                 }
                 let runner = StagedRunner::new(runner, given.staging.clone());
                 let runner = Traced::new(runner, writer, Phases::Device, plan.frames());
-                let mut child = Child::new(words, Reporting::new(runner, &status), spec(depth));
+                let mut child = Child::new(words, Reporting::new(runner, &status, self.lineage), spec(depth));
                 self.publish_ready(depth);
                 Ok(serve(&mut child, self.ring, bed, &wait, &status, None))
             }
@@ -264,10 +271,13 @@ impl Birth<'_, '_> {
         writer: Option<Writer>,
     ) -> Child<MailboxWords, Reporting<'s, Traced<Blocking<L>>>> {
         let runner = Traced::new(Blocking::new(leaf), writer, Phases::Call, spec.frames);
-        Child::new(self.link.words(), Reporting::new(runner, status), spec)
+        Child::new(self.link.words(), Reporting::new(runner, status, self.lineage), spec)
     }
 
     fn publish_ready(&mut self, depth: u32) {
+        if self.lineage.is_inherited() {
+            leave_copy();
+        }
         publish_ready(&self.link.words(), depth);
         *self.ready = true;
         self.ring.published();

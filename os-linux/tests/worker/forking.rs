@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use laneway_linux::{Error, ExitCause, TaskArgs, Worker};
+use laneway_linux::{BoxError, CustomChild, CustomStart, Error, ExitCause, Leaf, TaskArgs, Worker};
 
 use crate::harness::children;
 use crate::support::Bench;
@@ -45,6 +45,7 @@ pub(crate) fn a_worker_that_came_through_a_fork_of_the_host_is_refused_and_the_o
             other.write_trace(),
         ];
         let right = refused.iter().all(|answer| *answer == Err(Error::Inherited)) && kept.to_vec() == Ok(vec![1; 4]);
+        let right = right && run.is_done();
         drop((run, kept, other));
         right
     });
@@ -71,7 +72,7 @@ pub(crate) fn a_callback_that_forks_builds_its_run_in_the_original_alone() {
     let ran = bench.worker.run(|orch| {
         // SAFETY: the copy ends below.
         child = unsafe { libc::fork() };
-        let answers = [add(orch), orch.wait(&[x.as_arg()]), orch.alloc::<i32>(&[1]).map(drop)];
+        let answers = [add(orch), orch.wait(&[x.as_arg()]), orch.alloc::<i32>(&[1]).map(drop), orch.scope(|_| Ok(()))];
         match std::process::id() == parent {
             true => Ok(answers.into_iter().collect::<Result<(), Error>>()?),
             false if answers.iter().all(|answer| *answer == Err(Error::Inherited)) => Ok(()),
@@ -113,6 +114,24 @@ pub(crate) fn a_callable_that_forks_and_returns_on_both_sides_ends_its_task_once
         assert_eq!(x.to_vec().unwrap(), [101 << 8], "how the copy ended");
     }
     worker.close().unwrap();
+}
+
+/// L-1, P-5: nor do two processes tell how a start went whose code forked, and returned on both sides.
+pub(crate) fn a_start_that_forks_and_returns_on_both_sides_is_told_of_once() {
+    let worker = Worker::builder().build().unwrap();
+    let forks = |_: CustomStart<'_>| -> Result<Box<dyn Leaf>, BoxError> {
+        // SAFETY: as code would that does not know better.
+        let copy = unsafe { libc::fork() };
+        let mut status = 0;
+        if copy != 0 {
+            // SAFETY: writes one number.
+            unsafe { libc::waitpid(copy, &mut status, 0) };
+        }
+        Err(format!("the copy ended with {status}").into())
+    };
+    worker.add_child(CustomChild::new("forking", forks)).unwrap();
+    let error = worker.init().unwrap_err().to_string();
+    assert!(error.contains(&format!("the copy ended with {}", 101 << 8)), "{error}");
 }
 
 /// How the only child of a worker ended in which `odd` ran; no run hangs meanwhile.
@@ -182,7 +201,10 @@ pub(crate) fn a_worker_of_a_host_without_standard_streams_uses_none_of_their_num
     );
     let open: Vec<_> = crate::support::descriptors().into_iter().filter(|(fd, _)| *fd < 3).collect();
     // The listing itself has one.
-    assert!(open.iter().all(|(_, what)| !what.contains("laneway") && !what.contains("anon_inode")), "{open:?}");
+    assert!(
+        open.iter().all(|(_, what)| !["laneway", "anon_inode", "pipe:"].iter().any(|ours| what.contains(ours))),
+        "{open:?}"
+    );
     let x = bench.tensor(1);
     bench.worker.run(|orch| Ok(orch.submit_sub(&bench.add, TaskArgs::new().inout(&x).scalar(1))?)).unwrap();
     bench.worker.close().unwrap();
