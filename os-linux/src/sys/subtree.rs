@@ -1,6 +1,7 @@
 //! The subtree pipe: it hangs up when a child and everything that it ever forked are gone (L-27). A child that leaves by itself
 //! says its exit status in it, for a host in which somebody else takes that (P-23).
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags};
@@ -32,7 +33,7 @@ impl SubtreePipe {
     /// What the parent keeps. Closes its copy of the other end.
     #[must_use]
     pub fn into_parent(self) -> SubtreeWatch {
-        SubtreeWatch { read: self.read }
+        SubtreeWatch { read: self.read, said: Cell::new(None) }
     }
 
     /// In the child: holds the other end for the rest of its life and of all its descendants' lives, whoever forks them.
@@ -71,33 +72,45 @@ impl LastWord {
     }
 }
 
-/// The parent's end. Readable, with a hang-up, once the subtree is gone.
+/// The parent's end. Ready, with a hang-up, once the subtree is gone; and until somebody looks when the child says its last word.
 #[derive(Debug)]
 pub struct SubtreeWatch {
     read: Descriptor,
+    said: Cell<Option<u8>>,
 }
 
 impl SubtreeWatch {
-    /// With which status the child said that it leaves, if it has and nobody asked before.
+    /// With which status the child said that it leaves, if it has.
     #[must_use]
     pub fn last_word(&self) -> Option<u8> {
-        let mut status = [0];
-        match rustix::io::read(&self.read, &mut status) {
-            Ok(1) => Some(status[0]),
-            _ => None,
+        self.listen();
+        self.said.get()
+    }
+
+    /// Takes a word out, so that the descriptor is ready only for the end from then on.
+    fn listen(&self) {
+        // Whoever writes more than its status is not believed for ever either.
+        let mut words = [0; 16];
+        if let Ok(count @ 1..) = rustix::io::read(&self.read, &mut words) {
+            self.said.set(words[..count].last().copied());
         }
     }
 
-    /// Whether nobody of the subtree is left. One system call that never blocks.
+    /// Whether nobody of the subtree is left. Never blocks.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         let mut look = [PollFd::new(&self.read, PollFlags::IN)];
         loop {
             match rustix::event::poll(&mut look, Some(&Timespec::default())) {
                 Err(Errno::INTR) => {}
-                answer => return answer.is_ok() && look[0].revents().contains(PollFlags::HUP),
+                Err(_) => return false,
+                Ok(_) => break,
             }
         }
+        if look[0].revents().contains(PollFlags::IN) {
+            self.listen();
+        }
+        look[0].revents().contains(PollFlags::HUP)
     }
 }
 
