@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+/// Where the one hierarchy is mounted, and that of memory where each controller has its own.
+const UNIFIED: &str = "/sys/fs/cgroup";
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+
 /// Bytes: the smallest limit of this process's control group and of those above it, or all memory of the machine if that is
 /// less. `None` where /proc cannot tell.
 pub(crate) fn memory_limit() -> Option<u64> {
@@ -11,9 +15,24 @@ pub(crate) fn memory_limit() -> Option<u64> {
     limits.chain(line_of("MemTotal:", &meminfo())).min()
 }
 
-/// Bytes of swap space of the machine.
+/// Bytes that may be swapped out besides: what the machine has, or less where a control group says so.
 pub(crate) fn swap() -> u64 {
-    line_of("SwapTotal:", &meminfo()).unwrap_or(0)
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = groups.lines().filter_map(swap_of_group);
+    limits.chain(line_of("SwapTotal:", &meminfo())).min().unwrap_or(0)
+}
+
+fn swap_of_group(line: &str) -> Option<u64> {
+    let mut fields = line.splitn(3, ':');
+    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    match controllers {
+        "" => smallest_up_to(Path::new(UNIFIED), path, "memory.swap.max"),
+        // The older hierarchy limits memory and swap together.
+        _ => {
+            let both = controllers.split(',').any(|name| name == "memory").then_some("memory.memsw.limit_in_bytes")?;
+            Some(smallest_up_to(Path::new(MEMORY), path, both)?.saturating_sub(of_group(line)?))
+        }
+    }
 }
 
 fn meminfo() -> String {
@@ -25,8 +44,8 @@ fn of_group(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let (mount, file) = match controllers {
-        "" => ("/sys/fs/cgroup", "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        "" => (UNIFIED, "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => (MEMORY, "memory.limit_in_bytes"),
         _ => return None,
     };
     smallest_up_to(Path::new(mount), path, file)
