@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     pub(crate) controls_ended: u64,
     /// Children that have ended, in that order.
     pub(crate) ends: Vec<(EndpointIndex, ExitCause)>,
-    /// How many of them were before the close that has begun.
+    /// How many of them were before a stop or a close told children to leave.
     ends_before: Option<usize>,
     /// Buffers that were dropped while a task still named them.
     pub(crate) dropped: Vec<Range<u64>>,

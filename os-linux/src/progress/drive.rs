@@ -127,6 +127,7 @@ impl Live {
     #[cold]
     fn shut(&self, inner: &mut Inner) {
         inner.closing = true;
+        inner.ends_before();
         inner.driver.engine_mut().stop();
         for (endpoint, scope) in (0..).map(EndpointIndex).zip(&self.scopes) {
             if scope.role == Role::Orchestration {

@@ -195,20 +195,25 @@ impl Live {
         let mut inner = self.lock();
         inner.closing = true;
         // Children that have nothing to end leave from here on.
-        inner.ends_before();
+        self.count_ends_before(&mut inner);
         inner.driver.stop();
         self.changed(&mut inner);
         self.tell_sleepers(&mut inner);
+    }
+
+    /// Children that had ended when they were first told to leave.
+    fn count_ends_before(&self, inner: &mut Inner) -> usize {
+        // A death that was noticed before is no exit of this close; whoever reaps tells of it under the supervisor's lock.
+        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
+        self.round(inner, clock::now(), Look::Last);
+        inner.ends_before()
     }
 
     /// Stops the lanes, waits for the children, kills those that stay, and ends the background thread.
     fn take_down(self: &Arc<Self>, background: Background) -> Result<(), Error> {
         let deadline = clock::now().saturating_add(self.config.reap_budget);
         let mut inner = self.lock();
-        // A death that was noticed before is no exit of this close; whoever reaps tells of it under the supervisor's lock.
-        drop(self.supervisor.lock().unwrap_or_else(PoisonError::into_inner));
-        self.round(&mut inner, clock::now(), Look::Last);
-        let before = inner.ends_before();
+        let before = self.count_ends_before(&mut inner);
         let left_on_chips = inner.left_on_chips();
         inner.driver.stop();
         let reaped = |inner: &mut Inner| (inner.alive == 0).then_some(());
