@@ -44,7 +44,7 @@ pub(crate) enum Woken {
     Published,
     /// A child process ended.
     Exit(EndpointIndex),
-    /// A subtree pipe hung up.
+    /// A subtree pipe hung up, or the child said its last word.
     Subtree(EndpointIndex),
 }
 
@@ -85,7 +85,8 @@ impl Supervisor {
             set.add(&child.link.owner, Woken::Published.token(), Watch::Edge)?;
             set.add(child.host.end().unwrap_or(child.host.hint()), Woken::Exit(endpoint).token(), Watch::OneShot)?;
             if let Some(rest) = child.host.rest() {
-                set.add(rest, Woken::Subtree(endpoint).token(), Watch::OneShot)?;
+                // More than once: the child's last word comes before the end of what it leaves behind.
+                set.add(rest, Woken::Subtree(endpoint).token(), Watch::Edge)?;
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ fn main() -> std::process::ExitCode {
         a_host_with_ten_thousand_open_descriptors,
         a_host_whose_thread_that_called_init_ends,
         a_host_that_is_a_subreaper_keeps_no_zombie,
+        a_host_that_is_a_subreaper_keeps_no_zombie_of_a_child_that_left_in_order,
         ctrl_c_does_not_reach_the_children,
         the_handlers_and_the_mask_of_the_host_stay_as_they_were,
         a_death_is_noticed_in_a_host_without_pidfds_to_spare,
@@ -146,6 +147,28 @@ fn a_host_that_is_a_subreaper_keeps_no_zombie() {
     let mut own = own;
     own.kill().unwrap();
     own.wait().unwrap();
+}
+
+/// P-14, P-34: nor one of what a child left behind that left in order itself; and nothing waits for long.
+fn a_host_that_is_a_subreaper_keeps_no_zombie_of_a_child_that_left_in_order() {
+    rustix::process::set_child_subreaper(Some(getpid())).unwrap();
+    let worker = Worker::builder().subs(1).buffer_bytes(1 << 20).build().unwrap();
+    let helper = worker.register("helper", |_| {
+        // SAFETY: the new process only sleeps.
+        if unsafe { libc::fork() } == 0 {
+            loop {
+                std::thread::park();
+            }
+        }
+        Ok(())
+    });
+    let helper = helper.unwrap();
+    worker.init().unwrap();
+    worker.run(|orch| Ok(orch.submit_sub(&helper, TaskArgs::new()).map(drop)?)).unwrap();
+    let start = Instant::now();
+    worker.close().unwrap();
+    harness::in_time("the close", start.elapsed(), Duration::from_millis(300));
+    assert!(harness::children_of(getpid()).is_empty(), "nothing is left, not even a zombie");
 }
 
 static INTERRUPTED: AtomicI32 = AtomicI32::new(0);

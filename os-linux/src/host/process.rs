@@ -68,7 +68,6 @@ impl Hosting for Processes {
             process,
             lifeline,
             subtree,
-            last_word: None,
             killed: false,
             let_go: false,
             memory_limit: self.memory_limit,
@@ -85,8 +84,6 @@ struct Process {
     process: ChildProcess,
     lifeline: LifelineHold,
     subtree: SubtreeWatch,
-    /// The status that it said it leaves with, where nobody else tells.
-    last_word: Option<u8>,
     /// Whether this worker sent it a SIGKILL.
     killed: bool,
     /// Whether that was because it had let go of its pipes.
@@ -106,7 +103,7 @@ impl Process {
                 let memory_limit = self.memory_limit.filter(|_| unexpected && exit.is_killed());
                 ExitCause::Signalled { pid, signal, unexpected, memory_limit }
             }
-            Exit::Unknown => match self.last_word {
+            Exit::Unknown => match self.subtree.last_word() {
                 Some(status) => ExitCause::Exited { pid, status: status.into() },
                 None => ExitCause::Vanished { pid },
             },
@@ -121,11 +118,7 @@ impl Host for Process {
 
     fn poll(&mut self) -> Option<ExitCause> {
         // Asked again also after its end: as PID 1 or subreaper this process reaps what it left behind (P-34).
-        let exit = self.process.poll()?;
-        if exit == Exit::Unknown && self.last_word.is_none() {
-            self.last_word = self.subtree.last_word();
-        }
-        Some(self.cause(exit))
+        self.process.poll().map(|exit| self.cause(exit))
     }
 
     fn exit(&self) -> Option<ExitCause> {

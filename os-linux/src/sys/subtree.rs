@@ -40,7 +40,7 @@ impl SubtreePipe {
     /// A program that one of them executes does not count: it has none of the shared memory any more.
     #[must_use]
     pub fn join(self) -> LastWord {
-        let file = rustix::fs::fstat(&self.write).ok().map(|stat| stat.st_ino);
+        let file = which(&self.write);
         LastWord { fd: self.write.keep_for_life(), file }
     }
 
@@ -56,7 +56,12 @@ impl SubtreePipe {
 pub struct LastWord {
     fd: RawFd,
     /// Tells the pipe from what code of the user's may have opened under its number.
-    file: Option<u64>,
+    file: Option<(u64, u64)>,
+}
+
+/// The file behind a descriptor: its device and its number there.
+fn which(fd: impl AsFd) -> Option<(u64, u64)> {
+    rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 impl LastWord {
@@ -65,7 +70,7 @@ impl LastWord {
     pub fn say(self, status: u8) {
         // SAFETY: the number is only used for what is asked of it here, whatever it stands for by now.
         let pipe = unsafe { BorrowedFd::borrow_raw(self.fd) };
-        if self.file.is_some() && rustix::fs::fstat(pipe).ok().map(|stat| stat.st_ino) == self.file {
+        if self.file.is_some() && which(pipe) == self.file {
             // A parent that is gone needs no word.
             let _ = rustix::io::write(pipe, &[status]);
         }

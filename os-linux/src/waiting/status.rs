@@ -200,5 +200,6 @@ impl<R: Runner> Runner for Reporting<'_, R> {
     fn shutdown(&mut self) {
         self.status.show(ChildActivity::Stopping, clock::now().as_nanos());
         self.runner.shutdown();
+        self.returned(());
     }
 }
