@@ -22,33 +22,35 @@ pub(crate) fn swap() -> u64 {
     limits.chain(line_of("SwapTotal:", &meminfo())).min().unwrap_or(0)
 }
 
-fn swap_of_group(line: &str) -> Option<u64> {
-    let mut fields = line.splitn(3, ':');
-    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-    match controllers {
-        "" => smallest_up_to(Path::new(UNIFIED), path, "memory.swap.max"),
-        // The older hierarchy limits memory and swap together.
-        _ => {
-            let both = controllers.split(',').any(|name| name == "memory").then_some("memory.memsw.limit_in_bytes")?;
-            Some(smallest_up_to(Path::new(MEMORY), path, both)?.saturating_sub(of_group(line)?))
-        }
-    }
-}
-
 fn meminfo() -> String {
     fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
-/// The limit that one line `id:controllers:path` leads to, where its hierarchy is mounted as usual.
-fn of_group(line: &str) -> Option<u64> {
+/// The group that one line `id:controllers:path` names, if it is one that limits memory: where its hierarchy is mounted as usual, and
+/// its path there.
+fn group(line: &str) -> Option<(&'static str, &str)> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-    let (mount, file) = match controllers {
-        "" => (UNIFIED, "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => (MEMORY, "memory.limit_in_bytes"),
-        _ => return None,
-    };
+    match controllers {
+        "" => Some((UNIFIED, path)),
+        _ => controllers.split(',').any(|name| name == "memory").then_some((MEMORY, path)),
+    }
+}
+
+fn of_group(line: &str) -> Option<u64> {
+    let (mount, path) = group(line)?;
+    let file = if mount == UNIFIED { "memory.max" } else { "memory.limit_in_bytes" };
     smallest_up_to(Path::new(mount), path, file)
+}
+
+fn swap_of_group(line: &str) -> Option<u64> {
+    let (mount, path) = group(line)?;
+    let limit = |file| smallest_up_to(Path::new(mount), path, file);
+    if mount == UNIFIED {
+        return limit("memory.swap.max");
+    }
+    // The older hierarchy limits memory and swap together.
+    Some(limit("memory.memsw.limit_in_bytes")?.saturating_sub(of_group(line)?))
 }
 
 /// "max" is no limit. In a container the path may be one of the host's, which is not there: what is mounted is its own then.
@@ -73,6 +75,7 @@ mod tests {
     fn the_machine_is_the_limit_where_no_group_is() {
         assert_eq!(line_of("MemTotal:", "MemTotal:       16000 kB\nMemFree: 1 kB\n"), Some(16_384_000));
         assert_eq!((line_of("MemTotal:", ""), of_group("1:cpu:/x"), of_group("nonsense")), (None, None, None));
+        assert_eq!((group("0::/a"), group("4:cpu,memory:/b:c")), (Some((UNIFIED, "/a")), Some((MEMORY, "/b:c"))));
         let limit = memory_limit().unwrap();
         assert!(limit > 0 && limit <= line_of("MemTotal:", &meminfo()).unwrap());
     }

@@ -66,7 +66,7 @@ fn which(fd: impl AsFd) -> Option<(u64, u64)> {
 
 impl LastWord {
     /// Says with which status this process exits now.
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "the descriptor is nobody's: it stays open for what this process forks")]
     pub fn say(self, status: u8) {
         // SAFETY: the number is only used for what is asked of it here, whatever it stands for by now.
         let pipe = unsafe { BorrowedFd::borrow_raw(self.fd) };

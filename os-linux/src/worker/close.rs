@@ -152,13 +152,12 @@ impl Shared {
             self.settled.notify_all();
             return Err(error);
         }
-        let unwinding =
-            Unwinding { shared: self, end: if by == By::Parent { || State::Below } else { || State::Closed } };
+        // A nested worker stays its parent's for ever (P-9).
+        let end: fn() -> State = if by == By::Parent { || State::Below } else { || State::Closed };
+        let unwinding = Unwinding { shared: self, end };
         let result = live.take_down(background);
         std::mem::forget(unwinding);
-        // A nested worker stays its parent's for ever (P-9).
-        let end = if by == By::Parent { State::Below } else { State::Closed };
-        let before = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), end);
+        let before = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), end());
         // Others who close hear of it last, also where a destructor panics.
         let _tell = Settled(&self.settled);
         // Not under the lock: this is where what users' closures own goes.
